@@ -8,7 +8,7 @@ _MOST_PROCESSES = 4  # each takes 0.7 GB
 
 
 def main() -> None:
-    """Compile in one process per core, at most 4; then once more, to add cache entries lost to concurrent writes."""
+    """Compile in one process per core, at most 4; then in one, to add cache entries lost to concurrent writes."""
     count = min(multiprocessing.cpu_count(), _MOST_PROCESSES)
     _run_each([number / count for number in range(count)])
     _run_each([0.0])

@@ -24,7 +24,7 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
 
     @property
     def possible_named(self) -> str:
-        """What an answer must be, in words."""
+        """What an answer must be: the words that complete "must be …" in an error message."""
 
     def possible(self, answers: IntArray) -> BoolArray:
         """Return whether each row of integers (n, K) is a possible answer of this learner, (n,)."""
@@ -55,7 +55,10 @@ def uniforms_per_answer(learner: AnyLearner) -> int:
 
 
 def draw_answers(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray) -> Draws:
-    """Draw an answer for each of n decisions, with uniforms (n, U). Raises `InvalidArrayError`."""
+    """Draw an answer for each of n decisions. Raises `InvalidArrayError` if uniforms are not (n, U) numbers in [0, 1).
+
+    U is `uniforms_per_answer(learner)`.
+    """
     check_uniforms(uniforms, (len(decisions.evidence), uniforms_per_answer(learner)))
     if is_structured(learner):
         return learner.draw(decisions, uniforms)

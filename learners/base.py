@@ -114,10 +114,10 @@ class Rounds(NamedTuple):
     true_labels: IntArray  # (n,) int64, NO_LABEL if unknown
     evidence: FloatArray  # (n, E) float64, from the decision
     residual_uniforms: (
-        FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
+        FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; some updates use it
     )
-    rewards: FloatArray  # (n,) float64, in [0, 1], and 1 exactly where correct; fractions are rewards of abstentions
-    # with a known true label, or of any label for learners with `accepts_rewards`
+    rewards: FloatArray  # (n,) float64, in [0, 1]; 1 exactly where `correct`. A value strictly between 0 and 1 is the
+    # reward of an abstention whose true label is known or, if the learner has `accepts_rewards`, of any label.
     eligible: BoolArray  # (n, K) bool, the labels eligible in each round; (n, 0) if all are
 
     @classmethod
@@ -188,13 +188,13 @@ class LearnerTraits(Protocol[StateT]):
 
     @property
     def abstention_reward(self) -> float | None:
-        """The reward of the last label, between 1/2 and 1, if it means to abstain; None if every label is an answer."""
+        """The reward of the last label, between 1/2 and 1, if that label represents abstaining; else None."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return roughly the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
+        """Return an upper estimate of the multiply-adds of a decision and its draw, for this number of non-zeros."""
 
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return roughly the most multiply-adds of one update, for a context with this many non-zeros."""
+        """Return an upper estimate of the multiply-adds of one update, for a context with this number of non-zeros."""
 
     @property
     def fold_overhead(self) -> int:
@@ -207,11 +207,15 @@ class LearnerTraits(Protocol[StateT]):
         """Return the state before the first round."""
 
     def warnings(self, state: StateT, /) -> list[str]:
-        """Return one sentence per limit that the state has reached, starting with the hyperparameter's name."""
+        """Return one sentence per limit that the state has reached. Each starts with the name of a hyperparameter."""
 
 
 class Learner(LearnerTraits[StateT], Protocol[StateT]):
-    """The interface of every learner; `tests/learners/contract` tests its laws."""
+    """The interface of learners that choose among labels, including structured ones.
+
+    Learners that choose among the actions of a request have the interface `learners.actions.base.ActionLearner`.
+    `tests/learners/contract` tests the laws of this interface.
+    """
 
     @property
     def problem(self) -> Problem:
@@ -225,10 +229,13 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
         """
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
+        """Return the state after these rounds, bit-identical for any batching. May modify `state`; pass a copy."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each of a context's m entries adds to each label's score, (m, K); None if scores are no sums."""
+        """Return what each of the m entries of one context adds to each label's score, (m, K).
+
+        None if the scores are not such sums.
+        """
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""

@@ -83,7 +83,7 @@ def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
 
 @compiled
 def _row_fault_by_feature(indices: IntArray, i: int, last: IntArray) -> int:
-    """Do the same as `_row_fault` for context i, without sorting; `last` (d,) is the last context with each feature."""
+    """Do the same as `_row_fault` for context i, without sorting; `last` (d,) has each feature's last context."""
     twice = False
     for index in indices:
         if index < 0 or index >= len(last):
@@ -160,7 +160,7 @@ def _has_twice(indices: IntArray) -> bool:
 def expect_array(
     name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], ndim: int, shape: tuple[int, ...] | None = None
 ) -> None:
-    """Refuse anything but an array of this dtype and shape, with an `InvalidArrayError` that starts with the name."""
+    """Raise `InvalidArrayError`, with the name, for anything but an array of this dtype, ndim and, if given, shape."""
     if type(array) is not np.ndarray:
         raise InvalidArrayError(f"{name}: must be an array, not {type(array).__name__}")
     if array.dtype != dtype or array.ndim != ndim:
@@ -225,7 +225,7 @@ def check_rounds(rounds: Rounds, learner: Any) -> None:
 
 
 def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
-    """Refuse anything but booleans (n, K) with a true one in each row, or (n, 0); structured answers need (n, 0)."""
+    """Refuse anything but booleans (n, K) with a true entry in each row, or (n, 0); structured answers need (n, 0)."""
     expect_array("eligible", eligible, BOOL, 2)
     one_label = answer not in ("label-set", "ranking")
     if eligible.shape not in {(n, 0), (n, n_labels if one_label else 0)}:

@@ -1,7 +1,7 @@
 """Computes a learner's distributions, replaces some of them with another policy's, and draws the answers.
 
 For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
-costs more than the arithmetic of a decision. If compilation is switched off, kernels cannot be dispatched by state.
+costs more than the arithmetic of a decision. If compilation is switched off, the steps run one by one in Python.
 """
 
 from types import FunctionType

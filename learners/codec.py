@@ -27,7 +27,7 @@ class Composite(Protocol):
         """The other learner."""
 
     def base_state(self, state: State) -> State:
-        """Return its state, as views."""
+        """Return the state of the other learner, as views of `state`."""
 
 
 _OF_CODE: dict[str, np.dtype[Any]] = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8"), "U8": np.dtype("u1")}
@@ -40,7 +40,7 @@ def identity(learner: AnyLearner) -> str:
 
 
 def encode_state(learner: AnyLearner, state: State) -> memoryview:
-    """Return the state as a safetensors file, byte-identical to the library's, which would not release the GIL."""
+    """Return the state as a safetensors file, with the bytes that the library would write while holding the GIL."""
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
     file = np.empty(len(header) + sum(array.nbytes for _, array in arrays), np.uint8)
@@ -70,8 +70,8 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview, others: str | No
 
     The file may also have arrays whose names begin with `others`, which are ignored.
 
-    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, lack an array, or contain one
-    with a wrong name, dtype or shape, or with numbers that are not finite or out of range.
+    Raises `InvalidStateError` if the bytes are not such a file, belong to another learner, lack an array, or contain
+    an array with a wrong name, dtype or shape, or with numbers that are not finite or out of range.
     """
     arrays, metadata = _read(data)
     if not isinstance(metadata, dict) or metadata.get("learner") != identity(learner):
@@ -84,7 +84,7 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview, others: str | No
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(layouts))}")
     check_rows(arrays, layouts)
     state = learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
-    if isinstance(learner, Composite):  # its own layout does not describe the arrays of the other learner
+    if isinstance(learner, Composite):  # its layout does not describe the arrays of the other learner
         base = learner.base_state(state)._asdict()
         for name, layout in state_layout(learner.base_learner).items():
             _check_array(name, base[name], layout)

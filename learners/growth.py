@@ -8,7 +8,7 @@ from learners.layouts import resized, state_layout
 
 
 def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
-    """Return the learner for n_labels. Raises `InvalidStateError` or `ValidationError` if it cannot grow to them."""
+    """Return the learner for K = n_labels. Raises `InvalidStateError` or `ValidationError` if it cannot have this K."""
     if not learner.labels_grow:
         raise InvalidStateError(f"the labels of {learner.algorithm} are fixed: none can be added")
     if n_labels < learner.problem.n_labels:
@@ -20,8 +20,8 @@ def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
 def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> StateT:
     """Convert a state of `learner` to one of `larger`, whose first labels are the same, in new arrays.
 
-    New labels start as in a new state. Each array becomes the leading block of the larger one: labels are the last
-    axis, or order the rows. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
+    New labels start as in a new state. Each array becomes the leading block of the larger one: labels are its last
+    axis, or its rows are ordered by label. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for any n.
     """
     if larger != grown(learner, larger.problem.n_labels):
         raise InvalidStateError(f"{larger.algorithm} differs from {learner.algorithm} in more than its labels")

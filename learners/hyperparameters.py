@@ -46,7 +46,7 @@ def check_horizon(horizon: int | None, exploration: str | float) -> None:
 
 
 def rounded_up(bound: float) -> str:
-    """Return a four-digit number just above a positive bound, so that suggested values are accepted."""
+    """Return a four-digit number just above a positive bound, as text, so that suggested values are accepted."""
     exact = Decimal(bound) * Decimal("1.000001")  # strictly above, to cover the caller's rounding errors
     return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(exact)):g}"
 

@@ -55,7 +55,7 @@ def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
     is_dependent = any(part in _DEPENDENT for part in function.__module__.split(".")[1:2])
     cache = _DEPENDENT_CACHE if is_dependent else _CACHE
     numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]
-    # Has the type of the function that it compiles, so that mypy checks callers against its signature.
+    # The result has the type of the function, so that mypy checks callers against its signature.
     return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
 
@@ -142,9 +142,9 @@ def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters, encoded for them.
 
-    Their first two arguments are the parameters and the state. `decide(…, contexts, eligible, distributions, evidence)`
-    overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place. `locate(…,
-    contexts)` returns the contexts for `decide`, for example with rows of the state as indices.
+    The first two arguments of each are the parameters and the state. `decide(…, contexts, eligible, distributions,
+    evidence)` overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
+    `locate(…, contexts)` returns the contexts for `decide`, for example with rows of the state as indices.
     """
 
     parameters: tuple[Any, ...]

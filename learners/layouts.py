@@ -12,14 +12,14 @@ from learners.base import AnyLearner, FloatArray, IntArray, InvalidStateError, P
 class Layout(NamedTuple):
     """The dtype, shape and range of a state array, annotated on its field.
 
-    A size is a symbol of `dimensions`, an integer attribute of the learner, or a number. Arrays whose first axis is `R`
-    grow together, up to the learner's `most_rows`.
+    Each size in `shape` is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
+    Arrays whose first axis is `R` grow together, up to the learner's `most_rows`.
     """
 
     dtype: str
     shape: tuple[str, ...] = ()
     least: float = -math.inf  # the minimum of an entry
-    index_of: str = ""  # a size: entries are indices in 0 … size - 1, such as labels for K
+    index_of: str = ""  # if given, a size: entries are indices in 0 … size - 1; for K, they are labels
 
 
 NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
@@ -28,17 +28,17 @@ Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
 LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # one column per label
 RowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"))]  # K numbers for each row in use
 RowSquares: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=0.0)]
-Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n rows
+Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n = K·d rows
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
-    """Return the sizes that symbols in shapes mean: K, d, n = K·d, and p and P, packed triangles of d and n rows."""
+    """Return the sizes that symbols denote: K, d, n = K·d, and p and P, for the packed triangles of d and n rows."""
     K, d = problem.n_labels, problem.n_features
     n = K * d
     return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
 
 
-FEWEST_ROWS = 16  # rows of arrays that grow, in a new state
+FEWEST_ROWS = 16  # the number of rows, in a new state, of the arrays that grow
 
 _GROWING = "R"
 
@@ -47,10 +47,10 @@ class ArrayLayout(NamedTuple):
     """A `Layout` whose symbols are replaced by the dimensions of a problem."""
 
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]  # the largest one if the array grows
+    shape: tuple[int, ...]  # the largest shape if the array grows
     least: float
     most: float  # the maximum of an entry
-    grows: bool = False  # whether the first axis may be shorter
+    grows: bool = False  # whether the first axis may be shorter than in `shape`
 
     def fits(self, array: Any) -> bool:
         """Check an array's type, dtype and shape, but not its numbers."""

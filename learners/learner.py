@@ -48,12 +48,12 @@ class LearnerDefaults(ABC, Generic[StateT]):
 
     @property
     def needs_true_label(self) -> bool:
-        """Whether every round must carry its true label; by default the right-or-wrong bit is enough."""
+        """Whether every round must carry its true label; by default, whether the answer was right is enough."""
         return False
 
     @property
     def abstention_reward(self) -> float | None:
-        """The reward of the last label, if it means to abstain; None, by default, if every label is an answer."""
+        """The reward of the last label if that label represents abstaining; else None, the default."""
         return None
 
     @property
@@ -63,11 +63,11 @@ class LearnerDefaults(ABC, Generic[StateT]):
 
     @abstractmethod
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return roughly the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
+        """Return an upper estimate of the multiply-adds of a decision and its draw, for this number of non-zeros."""
 
     @abstractmethod
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return roughly the most multiply-adds of one update, for a context with this many non-zeros."""
+        """Return an upper estimate of the multiply-adds of one update, for a context with this number of non-zeros."""
 
     def check_new(self) -> None:
         """Raise `pydantic.ValidationError` for hyperparameters with which the state may lose precision over time."""
@@ -99,7 +99,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
         """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each of a context's m entries adds to each label's score, (m, K); None if not `linear`."""
+        """Return what each of the m entries of one context adds to each label's score, (m, K); None if not `linear`."""
         if not self.linear:
             return None
         weights: FloatArray = state.weights  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
         return self.decide_unchecked(state, contexts, eligible)
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """Return the state after these rounds; may change the given state in place. Raises as `decide`."""
+        """Return the state after these rounds; may change the given state in place. Raises the errors of `decide`."""
         check_state(state, self)
         check_rounds(rounds, self)
         return self.fold_unchecked(state, rounds)
@@ -154,7 +154,7 @@ DelayedUpdate: TypeAlias = Annotated[
 
 
 class Delayed:
-    """A learner whose late updates use the K scores at prediction time, its evidence, or recomputed ones."""
+    """A learner whose late updates use either the K scores at prediction time, its evidence, or recomputed scores."""
 
     problem: Problem
     delayed_update: DelayedUpdate
@@ -198,7 +198,7 @@ class CompiledLearner(CheckedLearner[StateT]):
         return state
 
     def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
-        """Return the state with room for the contexts, and the contexts for the kernels. May change the given state."""
+        """Return the state with room for the contexts, and the contexts as kernels take them. May change `state`."""
         return state, contexts
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:

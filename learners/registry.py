@@ -1,4 +1,4 @@
-"""All learners by name. A new learner is one file, and here its import and its line in a table."""
+"""All learners by name. To add a learner, write its file, import it here, and add it to a table."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))  # on
 
 @cache
 def load(learner: Any) -> None:
-    """Load the kernels of a learner class, once per process: about a second if they are compiled."""
+    """Load the kernels of a learner class, once per process: takes about a second if the cache has them."""
     for call in _of(learner):
         call()
 
@@ -40,8 +40,8 @@ def load(learner: Any) -> None:
 def compile_all(begin: float = 0.0) -> None:
     """Compile every kernel, or load it from the cache.
 
-    The calls start at the fraction `begin` of their list, in [0, 1): processes with different fractions divide the
-    work, because each loads kernels that another has compiled.
+    Starts at the fraction `begin` in [0, 1) of all kernels, and ends with those before it. Processes that begin at
+    different fractions divide the work, because each loads the kernels that another has already compiled.
     """
     learners: list[Any] = [RECOMMENDED, *ALL_LEARNERS.values(), *ACTION_LEARNERS.values()]  # the default first
     calls = [*chain.from_iterable(map(_of, dict.fromkeys(learners))), *_variants(), *_sometimes()]
@@ -76,7 +76,7 @@ def _variants() -> Iterator[Callable[[], object]]:
 
 
 def _sometimes() -> Iterator[Callable[[], object]]:
-    """Yield calls that use the loops of shadows, which take 60 MB when loaded."""
+    """Yield calls that use the loops of shadows, which `load` leaves out: they take 60 MB when loaded."""
     for cls in LEARNERS.values():
         yield partial(_progress_once, cls(problem=_PROBLEM))
 

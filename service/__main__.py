@@ -28,7 +28,7 @@ class _Commands(TyperGroup):
         return list(_ORDER)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _ORDER:  # import all, to suggest similar names
+        if cmd_name not in _ORDER:  # unknown: import all commands, so that the error can suggest a similar name
             self.list_commands(ctx)
         elif cmd_name not in self.commands:
             self.commands[cmd_name] = _imported(cmd_name)

@@ -39,7 +39,7 @@ from service.store.capabilities import Store
 from service.store.redis.open_store import OpenStore, open_store
 
 _UPKEEP_SECONDS = 1.0
-_MOST_WARMED = 100  # maximum models whose kernels a worker preloads
+_MOST_WARMED = 100  # maximum number of models whose kernels a worker loads when it starts
 _PATIENCE = 0.1  # seconds between two cancellations of a task
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
@@ -47,8 +47,8 @@ MakeEnvironment = Callable[[Store, Compute], Environment]
 def create_app(settings: Settings | None = None, make_environment: MakeEnvironment = system_environment) -> FastAPI:
     """Create the application of one worker.
 
-    Without `settings`, the process is a dedicated worker: it reads them from the environment, and loads the kernels of
-    the busiest models when it starts. Raises `ValueError` if the settings name no store.
+    Without `settings`, the process is a dedicated worker: it reads its settings from the environment, and loads the
+    kernels of the busiest models when it starts. Raises `ValueError` if the settings name no store.
     """
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()
@@ -103,7 +103,7 @@ def _policy(settings: Settings, environment: Environment, opened: OpenStore, wat
 async def _running(
     environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
-    """Run the background tasks while the worker serves; then stop them, and close its threads and its store."""
+    """Run the background tasks while the worker serves. Then stop them, and close the worker's threads and store."""
 
     async def keep_up() -> None:
         watch.tick()
@@ -126,11 +126,12 @@ async def _running(
 
 
 async def _warm_up(environment: Environment) -> None:
-    """Load the kernels of the busiest models while requests are served; for other models, requests load them.
+    """Load the kernels of the busiest models while requests are served.
 
-    The kernels of a learner take up to 60 MB of memory.
+    A request to another model loads that model's kernels. They are not loaded in advance, because the kernels of one
+    learner take up to 60 MB of memory.
     """
-    with contextlib.suppress(WagerError):  # a request will load them
+    with contextlib.suppress(WagerError):  # kernels that are not loaded here are loaded by a request
         for name in await environment.store.list_busiest(_MOST_WARMED):
             stored = await environment.store.get_model(name)
             if stored is not None:

@@ -45,7 +45,9 @@ class Compute:
         return bool(self._running.total())
 
     async def run(self, owner: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
-        """Run a function in a thread; if long, it must release the GIL. Raises `StoppingError` after `close`.
+        """Run a function in a thread, and return its result. A long function must release the GIL.
+
+        Raises the function's error, or `StoppingError` after `close`.
 
         In a request with an API key, the key replaces `owner`, so that all its requests count as those of one owner.
         """
@@ -61,7 +63,7 @@ class Compute:
         try:
             result: _T = await job.future
         finally:
-            del job  # an error refers to this frame: a cycle would keep the job until a full collection
+            del job  # an error refers to this frame: the cycle would keep the job until a full collection
         return result
 
     async def run_in_thread_if_costly(
@@ -114,7 +116,7 @@ class Compute:
             error = raised
         with contextlib.suppress(RuntimeError):  # the event loop has ended, so nothing awaits the result
             job.loop.call_soon_threadsafe(self._done, job, result, error)
-        del job, result, error  # an error refers to this frame: a cycle would keep the job until a full collection
+        del job, result, error  # an error refers to this frame: the cycle would keep the job until a full collection
 
     def _done(self, job: _Job, result: object, error: Exception | None) -> None:
         self._running[job.owner] -= 1
@@ -130,11 +132,15 @@ class Compute:
 
 
 def steps_in_slice(cost: int, overhead: int = 0) -> int:
-    """Return the steps, at least 1, of a slice that costs about `costs.SLICE`, or the slice's `overhead` if larger."""
+    """Return how many steps, at least 1, a slice should have.
+
+    A step costs `cost`, and each slice costs `overhead` in addition. The steps of a slice cost about `costs.SLICE`, or
+    about as much as the overhead, if that is larger.
+    """
     return max(1, max(costs.SLICE, overhead) // max(cost, 1))
 
 
 def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
-    """Divide n steps into slices of `steps_in_slice`; return each as (first step, end)."""
+    """Divide n steps into slices of `steps_in_slice` steps. Return each slice as (first step, last step + 1)."""
     size = steps_in_slice(cost, overhead)
     return [(start, min(start + size, n)) for start in range(0, n, size)]

@@ -9,10 +9,10 @@ from learners.base import AnyLearner
 INLINE = 5_000_000  # a few milliseconds: cheaper work runs in the event loop, other work in a thread
 SLICE = 20_000_000  # 10 to 20 milliseconds: then other work gets a turn. A slice costs more only if one step does
 STRETCH = 1_000_000_000  # about one second: then a fold checks whether its model still exists
-IMPORTED_TOGETHER = 200_000_000  # decisions of rounds that are imported together
-PREDICTED_TOGETHER = 2_000_000_000  # decisions of one batch; then other requests for the model get a turn
-PROMOTION = 2_000_000_000  # rounds that a promotion folds, while the request and each worker wait
-FIRST_CALL = 2**63  # of a kernel: it may compile, so it always needs a thread
+IMPORTED_TOGETHER = 200_000_000  # the decisions of rounds that are imported together
+PREDICTED_TOGETHER = 2_000_000_000  # decisions of a batch made together: then other requests for the model get a turn
+PROMOTION = 2_000_000_000  # the rounds that a promotion folds, while the request and each worker wait
+FIRST_CALL = 2**63  # the first call of a kernel, which may compile it, and so always needs a thread
 
 # Requests.
 BATCH_ITEM, BATCH_NUMBER = 2_000, 50  # one item, and one number in it, of a batch decoded at once
@@ -22,7 +22,7 @@ CONTEXT_NUMBER = 100  # one number checked
 CONTEXT_FEATURE, CONTEXT_PRODUCT = 2_500, 2_000  # one named feature, or product of two, read and hashed
 ACTION = 20_000  # one action with some features, read
 OPTIONS = 10_000  # the options of a request, checked
-FINGERPRINT = 20_000  # of a request with an id, to recognize its repetition
+FINGERPRINT = 20_000  # the hash of a request with an id, by which a repetition is recognized
 
 # Decisions, on top of the learner's.
 STORED_NUMBER, STORED_FEATURE = 30, 1_500  # one number, or named feature, of a context, encoded
@@ -31,9 +31,9 @@ IMPORTED_ROUND = 40_000  # one round encoded, on top of its numbers
 TYPICAL_NONZEROS = 1000  # assumed entries of a sparse context that has not been read
 
 # Answers.
-LISTED_PROBABILITY = 30
+LISTED_PROBABILITY = 30  # one probability in a response
 REPEATED_PREDICTION = 80_000  # one stored prediction, decoded for a repeated request
-EXPLAINED_NUMBER, EXPLAINED_FEATURE = 100, 5_000
+EXPLAINED_NUMBER, EXPLAINED_FEATURE = 100, 5_000  # one contribution to a label's score, and one feature
 DECODED_BYTE, PRINTED_BYTE = 50, 100  # one byte of the log decoded, or decoded and converted to JSON
 PRINTED_ROUND = 20_000  # one line of the log, written as JSON
 STATISTICS_BYTE = 500  # one stored byte read, and its share of the response written

@@ -28,7 +28,7 @@ class Environment:
 
     @cached_property
     def models(self) -> ModelReader:
-        """The reader of stored models, which caches the latest ones."""
+        """The reader of stored models. It caches the models that were read last."""
         return ModelReader(self.compute)
 
 
@@ -41,6 +41,6 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def _new_id() -> str:
-    """Return 20 characters: milliseconds since the epoch and 9 unpredictable random bytes."""
+    """Return 20 characters that encode the milliseconds since the epoch and 9 unpredictable random bytes."""
     unsafe = binascii.b2a_base64(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9), newline=False)
     return unsafe.translate(_URL_SAFE).decode()

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar, cast
 class WagerError(Exception):
     """The base of all intentional errors of the service.
 
-    The first line of the docstring, without the period, is the title of the problem that clients get.
+    The first line of a subclass's docstring, without the period, is the title of the problem that clients get.
 
     Attributes:
         detail: human-readable description, without the field.
@@ -61,7 +61,7 @@ def _invalid(name: str, slug: str, title: str) -> type["InvalidInputError"]:
 
 
 class NotFoundError(WagerError, status=404):
-    """The named model, prediction or API key does not exist."""
+    """What the request names, such as a model or a prediction, does not exist."""
 
 
 class ModelNotFoundError(NotFoundError, slug="model-not-found"):
@@ -306,7 +306,7 @@ REQUEST_ERRORS = (
     *(*CONTEXT_ERRORS, *ACTIONS_ERRORS, UnknownActionError, UnknownLabelError, RetiredLabelError, EligibleError),
     *(BaselineNeededError, LearnerFailedError),
 )
-"""Errors of a request for a prediction, and of an imported one."""
+"""Errors of a request for a prediction, and of an imported round."""
 
 FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, ModelTooCostlyError)
 """Errors of policies that do not fit the learner, and of a learner that exceeds the limits."""

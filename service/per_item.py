@@ -33,7 +33,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
 async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
-    """Call a function once, with all valid items; return results and exceptions in the order of the items."""
+    """Call a function once, with all items that are not exceptions; return results and exceptions in their order."""
     if _none_failed(items):
         return list(await function(items))
     fit = [item for item in items if not isinstance(item, Exception)]

@@ -65,13 +65,13 @@ def tied_workers() -> dict[str, Any]:
 
 
 def _begin_worker(parent_pid: int) -> None:
-    """Ignore Ctrl-C, which also reaches the parent: its end then ends this process."""
+    """Ignore Ctrl-C, which also reaches the parent: when the parent ends, this process ends too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent_pid)
 
 
 def tied_command(command: Sequence[str]) -> list[str]:
-    """Return a command that runs `command` until this process ends. Its program must be an absolute path."""
+    """Return a command that runs `command` until this process ends. `command` must begin with an absolute path."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
@@ -85,7 +85,7 @@ if __name__ == "__main__":
 
 
 class Draining:
-    """Delays the first SIGTERM, if `seconds` is not 0, and reports its arrival. A second one is not delayed."""
+    """Delays the first SIGTERM by `seconds`, if not 0, and sets `has_begun` at once. Does not delay a second one."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

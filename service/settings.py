@@ -33,7 +33,7 @@ FOREIGN = {
     "kernels",  # the entry point of the container image
     *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
 }
-"""Variables with the prefix that are not settings: their names without it, in lower case."""
+"""Variables that have the prefix but are not settings: their names without the prefix, in lower case."""
 
 _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
 """Variables that Kubernetes sets in each container of a namespace that has a Service named `wager` or `wager-...`."""
@@ -152,7 +152,7 @@ def _looks_ours(name: str) -> bool:
 def _read_files(folder: str | Path | None) -> dict[str, str]:
     try:
         paths = list(Path(folder).iterdir()) if folder else []
-    except (OSError, ValueError):  # validation refuses it by name
+    except (OSError, ValueError):  # the validation of `secrets_dir` refuses the folder
         return {}
     return {path.name: text for path in paths if _looks_ours(path.name) and (text := _text_of(path))}
 
@@ -191,11 +191,11 @@ def _is_known(name: str, value: str) -> bool:
 class Settings(BaseSettings):
     """The settings of one service, shared by all of its workers.
 
-    An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
-    one is read from the directory `secrets_dir`, if given: from the file with the variable's name (``WAGER_STORE_URL``,
-    in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a unit (``64MiB``). An
-    unknown variable or file with the prefix is an invalid setting, unless another part of Wager or Kubernetes uses it.
-    So is a setting given twice, by two variables or by two files.
+    An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. A setting
+    whose variable is unset is read from the directory `secrets_dir`, if given: from the file with the variable's name
+    (``WAGER_STORE_URL``, in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a
+    unit (``64MiB``). An unknown variable or file with the prefix is an invalid setting, unless another part of Wager or
+    Kubernetes uses it. So is a setting given twice, by two variables or by two files.
 
     Raises:
         pydantic.ValidationError: from the constructor. Names every invalid setting, without its value, which may be
@@ -343,14 +343,14 @@ class Settings(BaseSettings):
         if path is not None and info.field_name != "store_key_file":
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-            except OSError:  # `ssl.SSLError` is one
+            except OSError:  # `ssl.SSLError` is an `OSError`
                 raise ValueError("must be a readable file with certificates in PEM format") from None
         return path
 
     @field_validator("store_key_file")
     @classmethod
     def _check_key(cls, path: Path | None, info: ValidationInfo) -> Path | None:
-        if "store_cert_file" not in info.data:  # it was refused
+        if "store_cert_file" not in info.data:  # the certificate was refused
             return path
         if (certificate := info.data["store_cert_file"]) is None:
             if path is not None:
@@ -374,7 +374,7 @@ class Settings(BaseSettings):
     @field_validator("wait_replicas")
     @classmethod
     def _check_replicas(cls, number: int, info: ValidationInfo) -> int:
-        if not number or "store_url" not in info.data:  # it was refused
+        if not number or "store_url" not in info.data:  # not in it: the URL was refused
             return number
         if (url := info.data["store_url"]) is None:
             raise ValueError("must be 0 without store_url: the embedded store has no replicas")

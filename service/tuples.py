@@ -8,5 +8,5 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 def named_tuples(kind: type[_Row], rows: Iterable[Iterable[Any]]) -> list[_Row]:
-    """Convert rows, each with a value for every field, to named tuples, in a third of the time that calls take."""
+    """Convert rows, each with a value for every field, to named tuples: three times as fast as calls of `kind`."""
     return list(map(partial(tuple.__new__, kind), rows))

@@ -26,7 +26,7 @@ from toolkit.progress import with_progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download, path_of
 
 _PAGE = 1000
-_MOST_NAMED = 20  # unchanged models that the final message names
+_MOST_NAMED = 20  # maximum number of unchanged models that the final message names
 
 
 def backup(
@@ -38,10 +38,10 @@ def backup(
     all_: Annotated[bool, typer.Option("--all", help="Write the whole store instead, at one moment.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write every model that the key allows to a folder: definition, changes, statistics, state and shadows.
+    """Back up every model that the API key can read: its definition, changes, statistics, state and shadows.
 
     Needs the scope read. Open predictions, kept snapshots and API keys are not included. The command can be repeated:
-    it skips models that have not changed since. A folder without manifest.json is not complete.
+    it skips models that have not changed since the last time. A folder without manifest.json is not complete.
 
     --all copies the whole store of WAGER_STORE_URL or WAGER_DATA_DIR, while the service keeps running. The folder is
     then a data directory: `wager serve --data-dir` can serve a copy of it.
@@ -57,7 +57,7 @@ def backup(
     folder.mkdir(parents=True, exist_ok=True)
     with connect(url, api_key) as client:
         models = list(_models(client))
-        (folder / MANIFEST).unlink(missing_ok=True)  # only now: without an answer, the old backup stays complete
+        (folder / MANIFEST).unlink(missing_ok=True)  # only now, so that the old backup survives if the service is away
         for listed in with_progress(models, lambda model: str(model["name"])):
             name = listed["name"]
             try:

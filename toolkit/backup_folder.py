@@ -26,9 +26,9 @@ class Note(NamedTuple):
     name: str
     etag: str  # of the model
     rounds: int
-    shadows: list[list[str | int | None]]  # of each: name, created_at, rounds_seen, restarts
-    bytes: int  # the size of its file
-    sha256: str  # of its file
+    shadows: list[list[str | int | None]]  # for each shadow: name, created_at, rounds_seen, restarts
+    bytes: int  # the size of the model's file
+    sha256: str  # of the model's file
 
     def is_of(self, folder: Path) -> bool:
         """Check whether the model's file exists with this size."""

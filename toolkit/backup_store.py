@@ -21,7 +21,7 @@ _PARTIAL = f"{_BASE}.part"
 def back_up_store(folder: Path, *, as_json: bool) -> None:
     """Write a consistent copy of the configured store to a folder; record the time of the backup in the store.
 
-    The folder becomes a data directory, whose append-only log consists of an RDB file without later commands.
+    The folder becomes a data directory, whose append-only file consists of an RDB file, without later commands.
     """
     log = folder / LOG_FOLDER
     log.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -34,7 +34,7 @@ def back_up_store(folder: Path, *, as_json: bool) -> None:
 
 
 async def _copy(log: Path, opened: OpenStore) -> int:
-    """Write the RDB file of the log, complete or not at all; return its size."""
+    """Write the store's RDB file, completely or not at all; return its size."""
     begun = time.time()
     partial_file = log / _PARTIAL
     with os.fdopen(os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -42,7 +42,7 @@ async def _copy(log: Path, opened: OpenStore) -> int:
         def receive(part: bytes) -> None:
             try:
                 file.write(part)
-            except OSError as error:  # of this disk, not of the store
+            except OSError as error:  # writing to the local disk failed, not reading from the store
                 raise BackupError(f"{partial_file}: {error.strerror}") from error
 
         try:

@@ -34,7 +34,7 @@ _CLASSES = 10
 _DIMENSION = 20
 _NOISE = 0.6  # root mean square length of the noise around a class centre of length 1
 _CONNECTIONS = 8
-_RECENT = 500  # rounds in the accuracy of the progress bar
+_RECENT = 500  # the progress bar shows the accuracy over this many rounds
 _STRETCHES = 10  # rows of the learning curve
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
@@ -78,7 +78,7 @@ def demo(
 
 
 def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
-    """Teach a new model for `rounds` rounds and print its accuracy. A service that was running keeps the model."""
+    """Teach a new model for `rounds` rounds, and print its accuracy. A service that already ran keeps the model."""
     console = Console(highlight=False)
     name = f"demo-{secrets.token_hex(4)}"
     headers = key_header(api_key)
@@ -102,7 +102,7 @@ def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> 
 
 
 def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
-    """Yield `rounds` contexts of length 1, with their true labels: noisy points around centres."""
+    """Yield `rounds` contexts with their true labels. A context is a noisy point near a centre, scaled to length 1."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((_CLASSES, _DIMENSION))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
@@ -204,7 +204,7 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
     with log.open("wb") as file:
         process = subprocess.Popen(
             tied_command([sys.executable, "-m", "service", "serve", *options]),
-            env={k: v for k, v in os.environ.items() if not k.startswith("WAGER_")},  # the default settings
+            env={k: v for k, v in os.environ.items() if not k.startswith("WAGER_")},  # default settings only
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

@@ -1,4 +1,4 @@
-"""The command `wager export`."""
+"""The command `wager export`: writes the log of a model to files."""
 
 import json
 import time
@@ -53,7 +53,7 @@ def export(
 
 
 def _format(output: Path, named: str | None) -> str:
-    """Return the format that the option names, or the suffix of the output, or parquet."""
+    """Return the format that the option names, else that of the output's suffix, else parquet."""
     of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
     if output.suffix and of_suffix is None and not output.is_dir():
         suffixes = ", ".join(SUFFIXES.values())
@@ -70,7 +70,7 @@ class _Job:
     """One run of the command, which writes the missing rounds of an export.
 
     Attributes:
-        written: the number of rounds in files so far.
+        written: the number of rounds that were written to files so far.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class _Job:
         self._name: str = export.model["name"]
         self._history = History(lambda after: changes(client, self._name, after))
         self._distributions = Distributions(export.model, self._history) if with_distributions else None
-        self._waiting: list[tuple[JsonMapping, list[float] | None, int | None]] = []  # as in `Lines`
+        self._waiting: list[tuple[JsonMapping, list[float] | None, int | None]] = []  # line, distribution, label count
         self.written = self._known = self._parts = 0
         self._last = holes[-1].after
         self._missing = list[tuple[int, int]]()
 
     def run(self, limit: int | None, every: float | None) -> JsonObject:
-        """Write the log; return the summary. An interrupt ends a run with `--follow` normally."""
+        """Write the log; return the summary. With `--follow`, an interrupt ends the run normally."""
         seen = self._export.model["rounds_seen"]
         total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
         began = time.monotonic()
@@ -108,7 +108,7 @@ class _Job:
         return self._summary(time.monotonic() - began)
 
     def _pages(self, limit: int | None, every: float | None) -> Iterator[list[JsonObject]]:
-        """Yield the pages to write; replay earlier rounds to recompute the distributions."""
+        """Yield the pages to write. Replay the rounds before each hole first, to recompute its distributions."""
         left, replayed = limit, 0
         for hole in self._holes:
             if self._distributions is not None:
@@ -141,7 +141,7 @@ class _Job:
         return True
 
     def _take(self, lines: list[JsonObject]) -> None:
-        if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # changed during the run
+        if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # the model changed during the run
             self._export = self._export.renewed(call(self._client, "GET", path_of(self._name)).json())
         distributions = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
         self._waiting += zip(lines, distributions, map(self._label_count, lines), strict=True)
@@ -158,7 +158,7 @@ class _Job:
             return None
 
     def _flush(self, n: int | None = None) -> None:
-        """Write the first n waiting lines, or all, as a part."""
+        """Write the first n waiting lines, or all of them, as a part."""
         part, self._waiting = self._waiting[:n], self._waiting[len(self._waiting) if n is None else n :]
         self._export.write(
             Lines([line for line, _, _ in part], [found for _, found, _ in part], [n for _, _, n in part])

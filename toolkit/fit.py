@@ -41,7 +41,7 @@ _APPLY = (
 )
 _LIMITS = Limits(
     *(Settings.model_fields[each].default for each in ("max_state_bytes", "max_step_cost", "max_evidence_bytes"))
-)  # the defaults; the service checks its own limits at the import
+)  # the defaults; the service checks its own limits when it imports the model
 _NORM = 10.0  # the default bound on the norm of the comparators
 
 

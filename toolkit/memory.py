@@ -19,7 +19,7 @@ def memory(
     most: Annotated[int, typer.Option(min=1, help="Number of models to print.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List the models that use the most memory of the store, in bytes, and what uses it.
+    """List the models that use the most memory of the store, with the bytes that each kind of their data uses.
 
     Reads the store of WAGER_STORE_URL, or of WAGER_DATA_DIR, whether or not the service is running. Logs are estimated
     from samples. The rest of the memory is overhead of the store, and predictions that have received feedback.

@@ -14,7 +14,7 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """A progress bar if standard error is a terminal, else a line at each tenth of `total`, if that is not None."""
+    """A progress bar or, if standard error is not a terminal, a line at each tenth of `total`, unless that is None."""
 
     def __init__(self, what: str, total: int | None, unit: str = "rounds") -> None:
         console = Console(file=sys.stderr)

@@ -56,7 +56,7 @@ def key_header(key: str | None) -> dict[str, str]:
     """Return the header with an API key; no header without a key.
 
     Raises:
-        RemoteError: if a header cannot contain it. The message does not contain the key.
+        RemoteError: if a header cannot contain the key. The message does not contain the key.
     """
     if not key:
         return {}
@@ -110,7 +110,7 @@ def _refused(answer: httpx2.Response) -> RemoteError:
 
 
 def changes(client: httpx2.Client, model: str, after: int) -> JsonObject:
-    """Return the answer of `GET /models/{name}/changes` for the changes after `after`."""
+    """Return the answer of `GET /models/{name}/changes` for the changes after change `after`."""
     query = {"after": after, "limit": _CHANGES}
     found: JsonObject = call(client, "GET", f"{path_of(model)}/changes", params=query).json()
     return found
@@ -127,8 +127,8 @@ def pages(
 ) -> Iterator[list[JsonObject]]:
     """Yield the lines of a log in pages, at most `limit` lines.
 
-    At the end of the log, `wait` returns whether to look for further rounds. A request that finds none yields an empty
-    page.
+    At the end of the log, `wait` is called, and returns whether to look for further rounds. A request that finds no
+    rounds yields an empty page.
     """
     left = limit
     while left is None or left > 0:

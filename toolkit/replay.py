@@ -157,7 +157,10 @@ class Sender:
         self.position: int | None = None
 
     def send_rest(self, rows: Iterator[Row], total: int) -> JsonObject:
-        """Import the missing rows; return the outcome. Other clients may import the same rows."""
+        """Import those of the first `total` rows that the model lacks; return the outcome.
+
+        `rows` are all rows of the source. Other clients may import the same rows at the same time.
+        """
         imports = self._retry("GET", f"{self._path}/imports").json()["imports"]
         self.position = next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
         before, began = self.position, time.monotonic()

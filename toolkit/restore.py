@@ -14,7 +14,7 @@ from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, con
 
 _FILE = {"Content-Type": "application/octet-stream"}
 _SKIPPED = {"model-exists": "existing", "model-not-found": "not allowed"}
-"""Outcomes of problems that skip only one model. If a key does not allow a name, the service reports no such model."""
+"""The outcomes of problems that skip only one model. A key gets `model-not-found` for a name that it does not allow."""
 
 
 def restore(

@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 class AsyncWager(Configured[AsyncTransport]):
-    """A client of a Wager service for one event loop; see `Wager`. `http_client` is an `AsyncClient`."""
+    """A client of a Wager service for one event loop. `http_client` is an `AsyncClient` of httpx2 or httpx.
+
+    The other arguments, the attributes and the errors are those of `Wager`.
+    """
 
     def __init__(
         self,
@@ -88,7 +91,7 @@ class AsyncWager(Configured[AsyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction or a slot, or for its id. See `Wager.feedback`."""
+        """Send feedback for a prediction or one of its slots, or for the id of either. See `Wager.feedback`."""
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Feedback(None, "ignored")

@@ -1,4 +1,7 @@
-"""Checks of callers' arguments. A wrong type is a `TypeError`, a wrong value a `ValueError`; both name the argument."""
+"""Checks of callers' arguments.
+
+They raise `TypeError` for a wrong type and `ValueError` for a wrong value. Both messages name the argument.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +17,13 @@ def wrong(name: str, given: object, expected: str) -> TypeError:
 
 
 def shown(given: object) -> str:
-    """Return a value for an error message, shortened if it is long."""
+    """Return a value as text for an error message, shortened if it is long."""
     text = repr(given)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def text(name: str, given: object, expected: str) -> str:
-    """Check for a non-empty string; return it. Raises `TypeError` for other types, `ValueError` if it is empty."""
+    """Return a non-empty string unchanged. Raises `TypeError` for other types, `ValueError` if it is empty."""
     if not isinstance(given, str):
         raise wrong(name, given, expected)
     if not given:
@@ -29,12 +32,12 @@ def text(name: str, given: object, expected: str) -> str:
 
 
 def model_name(given: object) -> str:
-    """Check the name of a model; return it. Raises errors as `text` does."""
+    """Return the name of a model unchanged. Raises the errors of `text`."""
     return text("model", given, "the name of a model")
 
 
 def number(name: str, given: object, least: float, *, above: bool = False) -> None:
-    """Check for a finite number of at least, or with `above` more than, `least`. Raises `TypeError` or `ValueError`."""
+    """Check for a finite number ≥ `least`, or with `above` > `least`. Raises `TypeError` or `ValueError`."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
     try:
@@ -48,14 +51,14 @@ def number(name: str, given: object, least: float, *, above: bool = False) -> No
 
 
 def whole(name: str, given: object, least: int) -> None:
-    """Check for an integer of at least `least`. Raises errors as `number` does."""
+    """Check that a value is an integer, and at least `least`. Raises the errors of `number`."""
     if not isinstance(given, Integral):
         raise wrong(name, given, "an integer")
     number(name, given, least)
 
 
 def mapping(name: str, given: object) -> Mapping[str, Any]:
-    """Check for a mapping; return it. Raises `TypeError` for other types."""
+    """Return a mapping unchanged. Raises `TypeError` for other types."""
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dictionary")
     return given
@@ -69,9 +72,9 @@ def items(name: str, given: object, expected: str) -> list[Any]:
 
 
 def default(given: object) -> None:
-    """Check the caller's default answer: a label, labels in order, or None. Raises errors as `text` does."""
+    """Check the caller's default answer: a label, labels in order, or None. Raises the errors of `text`."""
     expected = "a label, or with `top` a list of labels"
-    labels = [given] if given is None or isinstance(given, str) else given  # a sequence may not contain None
+    labels = [given] if given is None or isinstance(given, str) else given  # None is allowed, [None] is not
     if not isinstance(labels, Sequence) or not all(each is given or isinstance(each, str) for each in labels):
         raise wrong("default", given, expected)
     if not labels or "" in labels:

@@ -18,15 +18,17 @@ class Wager(Configured[SyncTransport]):
 
     Args:
         base_url: URL of the service; by default `WAGER_BASE_URL`, otherwise http://127.0.0.1:8000.
-        api_key: by default `WAGER_API_KEY`, otherwise none.
+        api_key: the API key; by default `WAGER_API_KEY`, otherwise none.
         timeout: seconds for a whole call, including retries and waits.
-        max_retries: maximum further attempts if the service is away: no answer, or status 408, 429 or most of 5xx.
+        max_retries: the maximum number of further attempts while the service is away, which means that it does not
+            answer, or answers with status 408, 429, 500, 502, 503, 504 or 507. A request that is not safe to repeat is
+            sent again only if the service cannot have executed it.
         backoff: mean seconds before the second attempt; the mean doubles with each attempt, up to 5 seconds. A
-            `Retry-After` of the service may prolong a wait.
-        http_client: an `httpx2.Client` or `httpx.Client`, which the caller closes. Create both clients after a fork.
+            `Retry-After` header of the service may prolong a wait.
+        http_client: an `httpx2.Client` or `httpx.Client`, which the caller closes. Create both clients after any fork.
 
     Attributes:
-        counts: the numbers of retries, default answers, and calls of `feedback` and `activate` for default answers.
+        counts: the numbers of retries, of default answers, and of feedback and activations for default answers.
 
     Raises:
         ValueError: from any method, if an argument is out of range, or a request would contain NaN or infinity.
@@ -79,14 +81,15 @@ class Wager(Configured[SyncTransport]):
 
         Args:
             model: the model's name.
-            context: a dictionary, a list of numbers, or `indices` and `values`; None for a model without features.
+            context: a dictionary of features, a list of numbers, or a dictionary with the lists `indices` and `values`;
+                None for a model without features.
             actions: the actions to choose from, each with `id` and `features`, for a model with actions.
             eligible: the labels or action ids to choose from; None for all.
             top: how many different labels or actions to return, in order; None for a single answer.
-            prediction_id: your own id; the client generates one for None.
-            activated: False to refuse feedback until `activate` is called.
-            baseline: the label that you would choose yourself.
-            policy: the probability of each label, for a model in the mode `logging`.
+            prediction_id: your own id for the prediction; None to have the client generate one.
+            activated: False to have the service refuse feedback until `activate` is called.
+            baseline: the label that you would choose yourself; a holdout with the policy `baseline` answers it.
+            policy: the probability with which a model in the mode `logging` draws each label.
             include_distribution: True to return the probability of each label.
             default: the answer if the service is away; with `top`, the answers in order.
         """
@@ -110,7 +113,10 @@ class Wager(Configured[SyncTransport]):
         return operations.default_prediction(model, default)
 
     def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
-        """Return a prediction or an error for each item, in order. Items have the fields of `predict`."""
+        """Return a prediction or an error for each item, in order.
+
+        An item is a mapping with the arguments of `predict`, except `model` and `default`.
+        """
         return self._call(operations.predict_batch(model, items))
 
     def feedback(
@@ -122,10 +128,11 @@ class Wager(Configured[SyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction or a slot, or for its id. Repeated feedback has the status `duplicate`.
+        """Send feedback for a prediction or one of its slots, or for the id of either.
 
-        Feedback for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the service
-        refuses it or is away.
+        Pass `correct`, the true label or labels, or both; or only `reward`. Repeated feedback has the status
+        `duplicate`. Feedback for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the
+        service refuses the feedback or is away.
         """
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
@@ -142,14 +149,17 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.feedback_batch(given))
 
     def activate(self, prediction: Prediction | Slot | str) -> Activation:
-        """Activate a prediction made with `activated=False`. A repeat changes nothing. Raises `WagerError`."""
+        """Activate a prediction made with `activated=False`, so that it accepts feedback. A repeat changes nothing.
+
+        Raises `WagerError` if the service refuses the request or is away.
+        """
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Activation(None, "ignored")
         return self._call(operations.activate(prediction_id))
 
     def create_model(self, name: str, *, exist_ok: bool = False, **definition: object) -> Model:
-        """Create a model; the definition has the other fields of `POST /models`, such as `labels` and `features`.
+        """Create a model. `definition` has the other fields of `POST /models`, such as `labels` and `features`.
 
         If the name is taken, raises `ModelExistsError`, or with `exist_ok` returns that model, whatever its definition.
         Raises `WagerError` if the service refuses the request or is away.
@@ -177,8 +187,9 @@ class Wager(Configured[SyncTransport]):
     def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
         """Change the labels or policies of a model: pass the result of `get_model`, or the name and an `etag`.
 
-        `changes` has fields of `PATCH /models/{name}`, such as `window_seconds`. Raises `PreconditionFailedError` if
-        the model has changed since (never for the etag `*`); `WagerError` if the service refuses them or is away.
+        `changes` has fields of `PATCH /models/{name}`, such as `window_seconds`. Raises `ValueError` without an etag;
+        `PreconditionFailedError` if the model is no longer the version with this etag (never for the etag `*`);
+        `WagerError` if the service refuses the changes or is away.
         """
         return self._call(operations.change_model(model, changes, etag))
 
@@ -208,7 +219,7 @@ class Wager(Configured[SyncTransport]):
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> Any:
-        """Send any other request to the service, with the same key, retries and errors.
+        """Send any other request to the service, with the key, the retries and the errors of the other methods.
 
         `path` is, for example, `/models/news/statistics`; quote names in it with `urllib.parse.quote`. The body is
         a JSON value. Pass `repeatable=True` if a repeat is harmless: by default, only GET and HEAD are sent again.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 _TYPE_PREFIX = "urn:wager:problem:"
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})  # statuses of a service that is away
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})  # with these statuses, a service is away
 
 
 class WagerError(Exception):
@@ -43,14 +43,14 @@ class ProblemError(WagerError):
     """The service, or a proxy, refused the request.
 
     Attributes:
-        slug: the problem's type without the service's prefix, such as `model-not-found`; empty without a type.
+        slug: the problem's type without the service's prefix, such as `model-not-found`; empty if the answer has none.
         status: the HTTP status.
         title: the kind of problem, for people.
-        detail: what is wrong in this request, for people; the start of a body that is not a JSON object.
+        detail: what is wrong with this request, for people. If the body is not a JSON object, this is its beginning.
         field: the path of the invalid field, if any.
         errors: each invalid field, with `field` and `detail`.
         request_id: the id of the request in the service's log, if any.
-        retry_after: seconds to wait before another attempt; None if the answer names none, or a date.
+        retry_after: seconds to wait before another attempt; None if the answer has no such number.
     """
 
     of_slug: ClassVar[dict[str, "type[ProblemError]"]] = {}
@@ -70,7 +70,7 @@ class ProblemError(WagerError):
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
         self.is_away = status in _RETRIED
-        self.maybe_done = status >= 500 and self.slug != "too-busy"  # refused before execution
+        self.maybe_done = status >= 500 and self.slug != "too-busy"  # a busy service has not begun to execute it
         super().__init__(f"{status} {self.slug or 'without a problem type'}: {self.detail or self.title}")
 
 
@@ -95,7 +95,7 @@ class ConflictError(ProblemError):
 
 
 class PreconditionError(ProblemError):
-    """A change of a model does not name its current version: 412 or 428."""
+    """The request for a change does not name the current version of the model: 412 or 428."""
 
 
 class InvalidInputError(ProblemError):
@@ -103,7 +103,7 @@ class InvalidInputError(ProblemError):
 
 
 class TooManyRequestsError(ProblemError):
-    """The API key, or the address, has sent too many requests, or the model has no room for open predictions: 429."""
+    """The key or the address has sent too many requests, or the model has no room for open predictions: 429."""
 
 
 class ServerError(ProblemError):
@@ -134,7 +134,7 @@ def class_of_status(status: int) -> type[ProblemError]:
 
 
 def problem_of(status: int, body: Mapping[str, Any], retry_after: float | None = None) -> ProblemError:
-    """Convert a problem's body to an error, of the class of its type if there is one, else of its status."""
+    """Convert a problem's body to an error. Its class is that of the problem's type or, if unknown, of the status."""
     slug = str(body.get("type", "")).removeprefix(_TYPE_PREFIX)
     return ProblemError.of_slug.get(slug, class_of_status(status))(status, body, retry_after)
 

@@ -49,8 +49,8 @@ class Answer(NamedTuple):
 class Operation(Generic[T]):
     """One request, and the function that reads its answer.
 
-    `repeatable`: a repeat is harmless even if the service has executed the request. `quick`: the service answers within
-    milliseconds, so an attempt need not wait for the whole timeout.
+    `repeatable` means that a repeat is harmless even if the service has executed the request. `quick` means that the
+    service answers within milliseconds, so that an attempt need not wait for the whole timeout.
     """
 
     method: str
@@ -67,7 +67,7 @@ class Operation(Generic[T]):
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
     def result(self, answer: Answer) -> T:
-        """Read an answer. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` if it is unreadable."""
+        """Read an answer. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` if the answer is unreadable."""
         if 200 <= answer.status < 300:
             return self.read(answer)
         raise problem_of_answer(*answer)
@@ -93,7 +93,7 @@ def answer_as(kind: type[T]) -> Callable[[Answer], T]:
 
 
 def list_in(body: object, name: str) -> list[Json]:
-    """Return a list of objects in an answer's body. Raises `UnexpectedAnswerError` if it has no such list."""
+    """Return a list of objects in an answer's body. Raises `UnexpectedAnswerError` without such a list."""
     listed = body.get(name) if isinstance(body, dict) else None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise UnexpectedAnswerError(f"the answer has no list {name!r} of objects")
@@ -159,7 +159,7 @@ def _full_id(model: str, item: Json) -> str:
 
 
 def _read(kind: type[ResultT], given: object, asked: str) -> ResultT:
-    """Read a result. Raises `UnexpectedAnswerError`, also for another request's result, as on a shared connection."""
+    """Read the result for the id `asked`. Raises `UnexpectedAnswerError` if it is unreadable or has another id."""
     found = read(kind, given)
     if found.prediction_id != asked:
         raise UnexpectedAnswerError(f"the answer is for {found.prediction_id!r}; the request was for {asked!r}")
@@ -175,7 +175,7 @@ def default_prediction(model: str, default: Default) -> Prediction:
 
 
 def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Prediction | ProblemError]]:
-    """Build the request for many predictions. See `predict`."""
+    """Build the request for many predictions. Missing ids are generated, as for `predict`."""
     found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
     listed = [dict(checks.mapping(f"items[{n}]", item)) for n, item in found]
     for item in listed:
@@ -196,7 +196,7 @@ IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answ
 
 
 def feedback_items(items: Iterable[FeedbackItem | Json]) -> list[FeedbackItem]:
-    """Convert objects to feedback items, and predictions or slots in them to ids. Raises `TypeError`."""
+    """Convert mappings to feedback items, and predictions or slots in them to ids. Raises `TypeError` for others."""
     listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
 
@@ -210,7 +210,7 @@ def _feedback_item(name: str, given: object) -> FeedbackItem:
 
 
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
-    """Build the request that sends a batch of feedback. Items for default answers are not sent: see `IGNORED`."""
+    """Build the request that sends a batch. Items for default answers are not sent, and have the result `IGNORED`."""
     bodies = [item.body() for item in items if item.prediction_id is not None]
     read_sent = _items(Feedback, "results", [body["prediction_id"] for body in bodies])
 
@@ -222,7 +222,7 @@ def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | P
 
 
 def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[Answer], list[ResultT | ProblemError]]:
-    """Return a function that reads the results of a batch, in the order of the ids."""
+    """Return a function that reads the results of a batch, in the order of the ids `asked`."""
 
     def read_all(answer: Answer) -> list[ResultT | ProblemError]:
         listed = list_in(answer.json(), name)
@@ -265,7 +265,7 @@ class ModelPage(NamedTuple):
 
 
 def list_models(cursor: str, limit: int) -> Operation[ModelPage]:
-    """Build the request for a page of models."""
+    """Build the request for a page of models. The first page has an empty cursor."""
     return Operation("GET", "/models", _page, params={"cursor": cursor, "limit": str(limit)})
 
 
@@ -282,7 +282,7 @@ def _summary(body: Json) -> ModelSummary:
 def change_model(model: Model | str, changes: Json, etag: str | None) -> Operation[Model]:
     """Build the request that changes a model. Raises `ValueError` without an ETag, `TypeError` for wrong types.
 
-    The service recognises a repeat by its ETag; with `*`, a repeat could overwrite another client's change.
+    The service recognises a repeated change by its ETag. With `*`, a repeat could overwrite another client's change.
     """
     if not isinstance(model, str | Model):
         raise checks.wrong("model", model, "a model from `get_model`, or its name")
@@ -305,7 +305,7 @@ def explain(name: str, context: object, actions: object) -> Operation[Explanatio
 
 
 def rounds(name: str, after: int, limit: int) -> Operation[list[Round]]:
-    """Build the request for a page of rounds."""
+    """Build the request for up to `limit` rounds after round `after`."""
     params = {"after": str(after), "limit": str(limit)}
     return Operation(
         "GET", f"{_path(name)}/rounds", lambda answer: [read(Round, line) for line in answer.lines()], params=params

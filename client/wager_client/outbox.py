@@ -1,8 +1,8 @@
 """The contents of a feedback queue: waiting feedback, sent feedback, and results. Uses no threads and no network.
 
-New feedback, failed feedback, and feedback that made a whole request fail are sent in separate requests, and each model
-has its own lanes. The waits of a lane grow while it makes no progress. Therefore, a damaged model does not delay other
-models, and a damaged prediction does not delay other predictions.
+New feedback, feedback that failed, and feedback that may have made a whole request fail form three pools, which are
+sent in separate requests. In each pool, every model has a lane, whose waits grow while it makes no progress. Therefore,
+a damaged model does not delay other models, and a damaged prediction does not delay other predictions.
 """
 
 import heapq
@@ -22,8 +22,8 @@ from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0  # mean seconds between attempts
-_HURRIED_WAIT = 0.2  # maximum seconds between two attempts while a caller waits for the queue
-_LONGEST_ASKED = 60.0  # maximum seconds of a Retry-After header that the queue respects
+_HURRIED_WAIT = 0.2  # maximum seconds between two attempts while a caller waits for an empty queue
+_LONGEST_ASKED = 60.0  # a Retry-After header delays the queue by at most this many seconds
 
 
 class Entry(NamedTuple):
@@ -45,14 +45,17 @@ class Backoff:
         self.failures, self.due, self._asked = 0, -math.inf, -math.inf
 
     def fail(self, now: float, draw: float, asked: float = 0.0) -> None:
-        """Wait after a failure at `now`, for at least `asked` seconds (at most 60); `draw` is random, in [0, 1)."""
+        """Schedule the next attempt after a failure at `now`, at least `asked` seconds later.
+
+        An `asked` of more than 60 seconds counts as 60. `draw` is a random number in [0, 1).
+        """
         self.failures += 1
         wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.failures - 1, 20)) * (0.5 + draw)
         self._asked = now + min(asked, _LONGEST_ASKED)
         self.due = max(now + wait, self._asked)
 
     def hurry(self, now: float) -> None:
-        """Wait at most `_HURRIED_WAIT` from now, but as long as the service asked for."""
+        """Shorten the wait to at most `_HURRIED_WAIT` from now, but not to less than the service asked for."""
         self.due = max(min(self.due, now + _HURRIED_WAIT), self._asked)
 
     def reset(self) -> None:
@@ -61,7 +64,10 @@ class Backoff:
 
 
 class Lane(Backoff):
-    """Feedback of one model, in the order of sending; hopeless if its last failure will not pass within seconds."""
+    """Feedback of one model, in the order of sending.
+
+    `hopeless` means that its last failure is not expected to pass within seconds.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,10 +81,11 @@ class Lane(Backoff):
 
 
 class Pool(Backoff):
-    """Lanes that share requests of at most `batch` entries. They wait together after a whole request failed.
+    """The lanes of all models, which share requests of at most `batch` entries.
 
-    Each model has a lane; recently used lanes are at the end. `room` is the maximum size of the next request. It is
-    smaller than `batch` after a request that may have failed because of its items.
+    They wait together after a whole request failed. `lanes` ends with those used most recently. `room` is the
+    maximum size of the next request. It is smaller than `batch` after a request that may have failed because of its
+    items.
     """
 
     def __init__(self, batch: int) -> None:
@@ -87,11 +94,14 @@ class Pool(Backoff):
         self.room = self._batch = batch
 
     def lane(self, model: str) -> Lane:
-        """Return the lane of a model."""
+        """Return the lane of a model; create it if there is none."""
         return self.lanes.setdefault(model, Lane())
 
     def take(self, now: float) -> list[Entry]:
-        """Remove and return the entries of a request: an equal share of each due lane, then as many as fit."""
+        """Remove and return the entries of the next request; none if nothing is due.
+
+        Each due lane first gives an equal share; then the lanes fill what is left of the request.
+        """
         lanes = [(model, lane) for model, lane in self.lanes.items() if lane.entries and lane.due <= now]
         if not lanes or now < self.due:
             return []
@@ -120,7 +130,7 @@ class Pool(Backoff):
 
 
 class DropOrder:
-    """The lanes from which a full queue drops entries, lowest rank first. Only `pop` and `add` may change them."""
+    """The lanes from which a full queue drops entries, lowest rank first. Only `pop` and `add` may change a rank."""
 
     def __init__(self, lanes: Iterable[Lane], rank: Callable[[deque[Entry]], int]) -> None:
         self._rank = rank
@@ -135,7 +145,7 @@ class DropOrder:
         heapq.heappush(self._heap, (self._rank(lane.entries), lane.entries))
 
     def pop(self) -> Entry:
-        """Remove and return the next entry."""
+        """Remove and return the first entry of the lane with the lowest rank."""
         entries = self._heap[0][1]
         entry = entries.popleft()
         if entries:
@@ -148,12 +158,12 @@ class DropOrder:
 Drop = Literal["oldest", "newest"]
 
 OnDrop = Callable[[FeedbackItem, str], None]
-"""A function that is called for unrecorded feedback with the reason: `full`, `closed`, or the slug of a problem."""
+"""A function of feedback that will not be recorded, and the reason: `full`, `closed`, or the slug of a problem."""
 
 _log = logging.getLogger(__name__)
 
 _TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})  # reported as `expired`
-_TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request refused because of its items
+_TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request that is refused because of its items
 _LATER = frozenset({401, 403, 408, 421, 429})  # statuses below 500 after which the same feedback may be accepted
 _SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses of failures that may pass within seconds
 
@@ -164,7 +174,7 @@ def may_succeed(problem: ProblemError) -> bool:
 
 
 class Record(Protocol):
-    """Persists the queue beyond the process. See `Spool`."""
+    """Keeps the contents of a queue for the next process. `Spool` implements it with a file."""
 
     def add(self, entry: Entry) -> None:
         """Store an entry."""
@@ -173,14 +183,14 @@ class Record(Protocol):
         """Remove entries."""
 
     def reject(self, refused: Sequence[tuple[Entry, ProblemError]]) -> None:
-        """Keep permanently refused entries, before they are removed."""
+        """Keep a copy of permanently refused entries. `remove` is called for them afterwards."""
 
 
 @dataclass(frozen=True)
 class Report:
     """The results of all feedback that was added to a queue."""
 
-    recorded: int = 0  # recorded by the service, as a round now or when the window closes
+    recorded: int = 0  # recorded by the service: as a round at once, or when the window closes
     duplicates: int = 0  # recorded before, for example if an earlier answer was lost
     conflicts: int = 0  # refused, because the prediction has other feedback
     expired: int = 0  # refused, because the window has closed, or the prediction or its model no longer exists
@@ -189,7 +199,7 @@ class Report:
     ignored: int = 0  # not sent, because the prediction was a default answer
     pending: int = 0  # still in the queue
     damaged: int = 0  # unreadable lines of the queue's file, which were moved to a second file
-    last_error: str | None = None  # of a request, or of feedback to send again; None if nothing fails any more
+    last_error: str | None = None  # of a request or of an item to send again; None once nothing fails
 
     @property
     def lost(self) -> int:
@@ -198,12 +208,13 @@ class Report:
 
 
 class Outbox:
-    """The contents of a queue of at most `size` entries, `batch` per request; failed entries are dropped first.
+    """The contents of a queue: at most `size` entries, of which a request sends at most `batch`.
 
-    `call_back` calls `on_drop` for each unrecorded entry. `now` returns seconds of a monotonic clock, `draw` a random
-    number in [0, 1). The record persists entries; `restored` contains the entries of an earlier process, and `damaged`
-    is the number of its unreadable lines. `pending` counts entries without a final result. Raises `ValueError` or
-    `TypeError` for an invalid argument.
+    A full queue drops entries as `FeedbackQueue` describes for its argument `drop`. `call_back` calls `on_drop` for
+    each entry that will not be recorded. `now` returns seconds of a monotonic clock, `draw` a random
+    number in [0, 1). `record` keeps the entries for the next process; `restored` contains those that an earlier process
+    left in it, and `damaged` is the number of its unreadable lines. `pending` counts entries without a final result.
+    Raises `ValueError` or `TypeError` for an invalid argument.
     """
 
     def __init__(
@@ -249,7 +260,7 @@ class Outbox:
         return Report(**self._counts, **more, last_error=self._last_error or None)
 
     def add(self, item: FeedbackItem) -> bool:
-        """Add feedback; return whether it is in the queue. Raises errors as `Operation.content` does."""
+        """Add feedback; return whether it is in the queue. Raises `ValueError` or `TypeError` if it cannot be JSON."""
         if item.prediction_id is None:
             self._ignored += 1
             return False
@@ -283,15 +294,15 @@ class Outbox:
         return True
 
     def _drop_orders(self) -> tuple[DropOrder, DropOrder]:
-        """Return the orders for failed feedback, longest lane first, and for new feedback, oldest first."""
+        """Return two orders of dropping: failed feedback, longest lane first; and new feedback, oldest entry first."""
         failed = chain(self._failed.lanes.values(), self._alone.lanes.values())
         fresh = self._fresh.lanes.values()
         return DropOrder(failed, lambda entries: -len(entries)), DropOrder(fresh, lambda entries: entries[0].number)
 
     def take(self) -> list[FeedbackItem]:
-        """Return the items of the next request; none if nothing is due. They are in flight until `settle`.
+        """Return the items of the next request; none if nothing is due. They are in flight until `settle` is called.
 
-        Pools take turns; but while a caller waits for the queue, new feedback always goes first.
+        Pools take turns, but while a caller waits for an empty queue, new feedback always goes first.
         """
         now = self._now()
         if now < self._next:
@@ -306,12 +317,12 @@ class Outbox:
         return []
 
     def wait(self) -> float | None:
-        """Return the seconds until an entry is due, after `take` found none; None if the queue is empty."""
+        """After `take` returned no items, return the seconds until an entry is due; None if the queue is empty."""
         return None if self._next == math.inf else max(0.0, self._next - self._now())
 
     @contextmanager
     def hurried(self) -> Iterator[None]:
-        """Try everything again soon, and shorten the waits, while a caller waits for the queue."""
+        """Shorten all waits while a caller waits for an empty queue, and give hopeless lanes another chance."""
         self._waiters += 1
         now, self._next = self._now(), -math.inf
         for each in (*self._pools, *self._lanes()):
@@ -330,7 +341,7 @@ class Outbox:
             self._note_error(sent, outcome)
         else:
             self._note_results(sent, outcome)
-        for pool in (self._alone, self._failed, self._fresh):  # keep the fresh lanes of failing models, which wait
+        for pool in (self._alone, self._failed, self._fresh):  # an empty fresh lane of a failing model stays: it waits
             kept = self._failed.lanes if pool is self._fresh else {}
             pool.lanes = {name: lane for name, lane in pool.lanes.items() if lane.entries or name in kept}
         if not isinstance(outcome, Exception) and not self._failed.lanes and not self._alone.lanes:
@@ -354,7 +365,10 @@ class Outbox:
             self._hold(model, [entry for entry, _ in failed], stuck=model not in progress, hopeless=hopeless)
 
     def _note_error(self, sent: Sequence[Entry], error: Exception) -> None:
-        """Put the sent entries back. If one may have caused the error, the next request has half as many."""
+        """Put the sent entries back. If one of them may have caused the error, the next request has half as many.
+
+        A single entry that may have caused it is refused for good or, if it may succeed later, sent alone from then on.
+        """
         pool, self._last_error = self._sending, str(error)
         problem = error if isinstance(error, ProblemError) else None
         refused = problem is not None and problem.status in _TOO_MUCH
@@ -373,7 +387,10 @@ class Outbox:
         return None
 
     def _hold(self, model: str, entries: Sequence[Entry], *, stuck: bool, hopeless: bool) -> None:
-        """Delay entries; if `stuck`, because no other entry of the model succeeded, also their original lane."""
+        """Move entries to the failed pool, and delay their lane there.
+
+        `stuck` means that no other entry of the model succeeded: the lane that the entries came from is delayed, too.
+        """
         lane = self._failed.lane(model)
         lane.entries.extend(entries)
         lane.hopeless = hopeless
@@ -402,7 +419,7 @@ class Outbox:
                     each.lane(model).reset()
 
     def call_back(self) -> None:
-        """Call `on_drop` for entries lost since the last call, outside any lock. Its errors are logged."""
+        """Call `on_drop` for the entries lost since the last call; log its errors. The caller must not hold a lock."""
         while self._losses and self._on_drop is not None:
             try:
                 self._on_drop(*self._losses.popleft())

@@ -22,7 +22,7 @@ from wager_client.results import Feedback, Prediction, Slot
 from wager_client.sending import LONGEST_ATTEMPT
 from wager_client.spool import Spool, opened
 
-_EXIT_SECONDS = 5.0  # maximum wait of an exiting process for its open queues, each
+_EXIT_SECONDS = 5.0  # the longest that an exiting process waits for each open queue
 
 
 def contents(
@@ -53,11 +53,12 @@ class FeedbackQueue:
         client: sends the feedback. A request takes at most its `timeout`, and at most 5 seconds.
         size: maximum items in the queue.
         batch: maximum items per request.
-        drop: what a full queue drops: "oldest", the oldest waiting item, or "newest", the item to add. Items that have
-            failed are dropped first; with "newest", only if none of them is of the new item's model.
-        on_drop: called, in any thread, with each item that will not be recorded, and the reason.
-        spool: a file that stores the queue, so that the next process continues it; None for none. Refused feedback is
-            stored in a second file next to it.
+        drop: what a full queue drops: "oldest", the oldest waiting item, or "newest", the item to add. A full queue
+            first drops items that have failed. With "newest", it does so only if the new item's model has no failed
+            items; otherwise it drops the new item.
+        on_drop: called with each item that will not be recorded, and the reason, in the queue's thread or a caller's.
+        spool: a file that stores the queue, so that the next process continues it; None to store nothing. Refused
+            feedback is stored in a second file next to it.
         fsync: whether each write to the file waits for the disk.
 
     Raises:
@@ -104,7 +105,7 @@ class FeedbackQueue:
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> bool:
-        """Add feedback without waiting, except for the disk with `fsync`; return whether it is in the queue.
+        """Add feedback, and return whether it is in the queue. Does not wait, except for the disk with `fsync`.
 
         Ignores feedback for a default answer. Raises `RuntimeError` after `close` or a fork; `ValueError` for NaN or an
         infinite reward; `TypeError` if the first argument is not a prediction, slot or id, or a value is not JSON.
@@ -127,14 +128,21 @@ class FeedbackQueue:
             return self._outbox.report()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait up to `timeout` seconds for an empty queue, but not for lasting failures; return whether it is empty."""
+        """Wait up to `timeout` seconds for the queue to empty, and return whether it is empty.
+
+        Return early if the failures of all remaining items are unlikely to pass within seconds.
+        """
         refuse_fork(self._pid)
         with self._changed:
             self._wait(timeout)
             return not self._outbox.pending
 
     def close(self, timeout: float = 10.0) -> Report:
-        """Send waiting feedback as `flush` does, then stop; drop the rest or keep it in the file. Return the report."""
+        """Send waiting feedback as `flush` does, then stop. Return the report.
+
+        The rest stays in the file for the next process; without a file, it is dropped. In a fork, only the report is
+        returned.
+        """
         if os.getpid() != self._pid:  # in a fork, the copy of the lock may never be free
             return self._outbox.report()
         with self._changed:
@@ -151,7 +159,7 @@ class FeedbackQueue:
         return self.report()
 
     def _wait(self, timeout: float) -> None:
-        """Wait until the queue is finished or closed. The caller must own the lock."""
+        """Wait up to `timeout` seconds until the queue is finished or closed. The caller must own the lock."""
         with self._outbox.hurried():
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._stopped or self._outbox.finished, timeout)
@@ -187,8 +195,9 @@ class FeedbackQueue:
 class AsyncFeedbackQueue:
     """A bounded queue of feedback, which a task sends in batches. Create and use it in one event loop.
 
-    The constructor has the arguments and errors of `FeedbackQueue`, but takes an `AsyncWager`. `on_drop` is called in
-    the event loop, and each write to the file blocks the event loop, with `fsync` until the disk has it.
+    The constructor has the arguments and errors of `FeedbackQueue`, but takes an `AsyncWager`. It also raises
+    `RuntimeError` if no event loop is running. `on_drop` is called in the event loop. Each write to the file blocks the
+    event loop; with `fsync`, it does so until the data is on the disk.
     """
 
     def __init__(
@@ -227,7 +236,7 @@ class AsyncFeedbackQueue:
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> bool:
-        """Add feedback as `FeedbackQueue.put` does. Also raises `RuntimeError` outside its event loop."""
+        """Add feedback as `FeedbackQueue.put` does. Also raises `RuntimeError` outside the queue's event loop."""
         self._refuse_elsewhere()
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
         if self._closing:
@@ -253,7 +262,7 @@ class AsyncFeedbackQueue:
         return not self._outbox.pending
 
     async def close(self, timeout: float = 10.0) -> Report:
-        """Send waiting feedback, then stop; return the report. See `FeedbackQueue.close`."""
+        """Send waiting feedback, then stop, and return the report, as `FeedbackQueue.close` does."""
         if self._stopped or os.getpid() != self._pid:
             return self.report()
         self._refuse_elsewhere()
@@ -269,7 +278,7 @@ class AsyncFeedbackQueue:
         return self.report()
 
     def _refuse_elsewhere(self) -> None:
-        """Refuse use outside the queue's event loop, because this would not wake up its task."""
+        """Refuse use outside the queue's event loop: a call from elsewhere would not wake up the queue's task."""
         refuse_fork(self._pid)
         try:
             here = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """The service's answers as frozen dataclasses, and the function that reads them from JSON.
 
-`raw` is the JSON object. Unknown fields are ignored, so that newer services' answers can be read.
+`raw` is the whole JSON object. Fields that the client does not know are ignored, so that it can read the answers of
+newer services.
 """
 
 import types
@@ -33,7 +34,7 @@ class Prediction:
     """An answer of a model, or the caller's default answer.
 
     Attributes:
-        label: the label or level, or the id of an action; None if the model answers several, and with `top`.
+        label: the label or level, or the id of an action; None if the answer has several labels, or with `top`.
         is_default: whether this is the caller's default, because the service was away. The model never learns from it.
     """
 
@@ -41,11 +42,11 @@ class Prediction:
     model: str
     label: str | None = None
     labels: tuple[str, ...] | None = None  # the set or ranking; None if the model answers one label
-    propensity: float | None = None  # the probability of the answer; None for a default answer, and with `top`
+    propensity: float | None = None  # the probability of the answer; None for a default answer, or with `top`
     rounds_seen: int | None = None
     expires_at: datetime | None = None
     distribution: Mapping[str, float] | None = None  # the probability of each label, if requested
-    holdout: bool = False  # whether the holdout answered
+    holdout: bool = False  # whether the holdout's policy answered instead of the model's
     slots: tuple[Slot, ...] | None = None  # the answers in order, with `top`
     is_default: bool = field(default=False, metadata=_LOCAL)
     raw: Json = field(default_factory=dict, repr=False, compare=False)
@@ -56,10 +57,11 @@ class Feedback:
     """The result of sending feedback.
 
     Attributes:
-        correct: None if the reward is neither 0 nor 1, the answer abstained, or the feedback was ignored.
+        correct: whether the answer was right; None if the reward is neither 0 nor 1, the answer abstained, or the
+            feedback was ignored.
         abstained: whether the answer abstained, which is neither right nor wrong.
         status: `recorded`; `duplicate` if it was recorded before; `ignored` for a default answer, which is never sent.
-        round: the number of the round; None while it waits for the window to close, and if it was ignored.
+        round: the number of the round; None while the feedback waits for the window to close, or if it was ignored.
     """
 
     prediction_id: str | None
@@ -96,7 +98,7 @@ class Model:
     predictions: int
     correct: int
     reward: float
-    abstained: int = 0  # the rounds whose answer abstained, neither correct nor wrong
+    abstained: int = 0  # the number of rounds whose answer abstained, which is neither right nor wrong
     retired_labels: tuple[str, ...] = ()
     features: Json | None = None
     actions: Json | None = None
@@ -149,7 +151,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a model sees a context. See `POST /models/{name}/explain`."""
+    """A model's features, scores and distribution for a context, or for each action."""
 
     model: str
     rounds_seen: int
@@ -175,7 +177,10 @@ _T = TypeVar("_T")
 
 
 def read(kind: type[_T], given: object, **more: object) -> _T:
-    """Convert a JSON object to a dataclass; `raw`, if it has one, is the object. Raises `UnexpectedAnswerError`."""
+    """Convert a JSON object to a dataclass. Raises `UnexpectedAnswerError` if it does not fit.
+
+    The field `raw`, if the dataclass has one, is the object. `more` are the values of fields that are not in it.
+    """
     if not isinstance(given, Mapping):
         raise UnexpectedAnswerError(f"got {str(given)[:100]!r} for a {kind.__name__}; must be an object")
     try:
@@ -198,7 +203,7 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field in JSON, and whether it is required."""
+    """Return the type of each field that the service sends, and whether it is required."""
     hints = get_type_hints(kind)
     return {
         each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)

@@ -18,7 +18,7 @@ from wager_client import checks
 from wager_client.errors import DeadlineError, NoAnswerError, ProblemError, WagerError
 from wager_client.operations import Answer, Operation
 
-_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})  # no request was sent
+_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})  # nothing was sent
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ class PerProcess(Generic[T]):
         self._of_process, self._another = {os.getpid(): first}, another
 
     def here(self) -> T:
-        """Return the HTTP client of this process. Raises `RuntimeError` in a fork, if the caller supplied the first."""
+        """Return the HTTP client of this process. Raises `RuntimeError` in a fork if the caller supplied it."""
         found = self._of_process.get(os.getpid())
         return self._of_process.setdefault(os.getpid(), self._another()) if found is None else found
 
@@ -176,18 +176,18 @@ class Configured(Generic[T]):
         max_retries: int | None = None,
         backoff: float | None = None,
     ) -> Self:
-        """Return a client with other options that shares the connections and the counts. Close only the original."""
+        """Return a client with other options, which shares the connections and the counts. Close only the original."""
         options = self._options.changed(
             base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
         )
-        self._http.here()  # a queue must not accept feedback that it cannot send
+        self._http.here()  # raises in a fork: a queue must not accept feedback that it cannot send
         other = copy.copy(self)
         vars(other).update(_options=options, _own=False)
         return other
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a request without an answer, including httpx's own if the caller has imported it."""
+    """Return the classes of errors of a request without an answer, including httpx's if the caller has imported it."""
     other = sys.modules.get("httpx")
     return (httpx2.TransportError, OSError) if other is None else (httpx2.TransportError, OSError, other.TransportError)
 
@@ -208,15 +208,16 @@ LONGEST_ATTEMPT = 5.0
 """Maximum seconds of a quick attempt, except the last: a dead worker's connection may hang for half a minute."""
 
 _LEAST_TIMEOUT = 0.001  # seconds
-_LEAST_SHARE = 1.0  # minimum seconds of a quick attempt, if as many are left
+_LEAST_SHARE = 1.0  # minimum seconds of a quick attempt, unless less time is left
 
 
 class Attempts:
     """The attempts of one call. The mean waits between them double, up to `LONGEST_WAIT`.
 
-    A request that is not `repeatable` is not sent again if the service may have executed it. A `quick` attempt, except
-    the last, takes at most `LONGEST_ATTEMPT` and about half of the time left: a connection to a dead worker may hang.
-    `now` returns seconds of a monotonic clock, `draw` a random number in [0, 1).
+    A request that is not `repeatable` is not sent again if the service may have executed it. An attempt at a
+    `quick` and `repeatable` request, except the last, takes at most `LONGEST_ATTEMPT` and about half of the time left,
+    because a connection to a dead worker may hang. `now` returns seconds of a monotonic clock, `draw` a random number
+    in [0, 1).
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """A file that stores a feedback queue, so that a restart of the process loses nothing.
 
 Each line is JSON: an entry with its number, or the numbers of entries that are done. Damaged lines are moved to a
-second file, and do not delay the others. A third file contains the feedback that the service refused.
+second file, and do not delay the other entries. A third file contains the feedback that the service refused.
 """
 
 import json
@@ -39,7 +39,7 @@ class Lines:
         fsync: whether each write waits for the disk.
 
     Attributes:
-        size: the bytes of the file, without what a failed write left.
+        size: the size of the file in bytes, without what a failed write left.
     """
 
     def __init__(self, path: Path, *, fsync: bool) -> None:
@@ -49,7 +49,7 @@ class Lines:
         self._file = path.open("ab", buffering=0)
 
     def append(self, lines: bytes) -> None:
-        """Append lines. Raises `OSError` if they are not in the file, or perhaps not on the disk."""
+        """Append lines. Raises `OSError` if they cannot be written or, with `fsync`, may not have reached the disk."""
         if self._torn:
             self._file.truncate(self.size)
         self._torn, left = True, self._end + lines
@@ -70,12 +70,13 @@ class Spool:
     A write reaches the operating system immediately, so it survives the end of the process. It survives a power loss
     only with `fsync`, which costs milliseconds per write. If a write fails, as on a full disk, the queue continues in
     memory and logs a warning; after the next successful write, it rewrites the file with all waiting entries. Raises
-    `ValueError` if no line of the file belongs to a queue (the file is not changed), `SpoolInUseError` if another queue
-    uses it, `OSError` if it cannot be opened.
+    `ValueError` if the file has lines but none belongs to a queue (it is not changed), `SpoolInUseError` if another
+    queue uses it, `OSError` if it cannot be opened.
 
     Args:
         path: the file. Files next to it have its name with a suffix: `.lock`; `.damaged`, for unreadable lines; and
-            `.rejected`, for refused feedback with its problem and the time, which is rotated to `.rejected.old`.
+            `.rejected`, for refused feedback with its problem and the time. A large `.rejected` is renamed to
+            `.rejected.old`, which it replaces.
         fsync: whether each write waits for the disk.
         now: returns seconds since the epoch.
 
@@ -144,7 +145,7 @@ class Spool:
         return self._path.with_name(self._path.name + suffix)
 
     def _set_aside(self, lines: Sequence[bytes]) -> None:
-        """Append lines to the second file, before they are removed from the first one."""
+        """Append damaged lines to their file, before they are removed from the queue's file."""
         if not lines:
             return
         aside = self._beside(".damaged")
@@ -199,7 +200,10 @@ def _shown(problem: ProblemError) -> dict[str, Any]:
 
 
 def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
-    """Open the file of a queue; return None for None. Raises as `Spool` does, and for any other value."""
+    """Open the file of a queue; return None for None.
+
+    Raises the errors of `Spool`; also `TypeError` if the path is not one, and `ValueError` if it is that of a folder.
+    """
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -227,7 +231,10 @@ class _Found(NamedTuple):
 
 
 def _read(path: Path) -> _Found:
-    """Read a file, except an incomplete last line. Raises `ValueError` if no line belongs to a queue."""
+    """Read the live entries and the damaged lines of a file, if it exists. An incomplete last line is ignored.
+
+    Raises `ValueError` if the file has lines but none belongs to a queue.
+    """
     found = _Found({}, [])
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for line in lines:

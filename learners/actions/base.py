@@ -4,11 +4,11 @@ Each round has its own candidates, each with a feature vector of the context and
 weight vector, so it can score an action that it has never seen. Its verbs are::
 
     init() -> state
-    decide(state, candidates) -> distributions           a probability for each candidate; each round's sum to 1
+    decide(state, candidates) -> distributions           one probability per candidate; those of a round sum to 1
     fold(state, rounds) -> state                         rounds contain the chosen candidates only
 
-The caller draws a candidate and stores its vector, its probability and the number of eligible candidates. When the
-reward arrives, they make up the round that `fold` receives.
+The caller draws a candidate and stores its vector, its probability and the number of eligible candidates. Together
+with the reward, which arrives later, these make up the round that `fold` receives.
 """
 
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
@@ -27,7 +27,7 @@ class ActionProblem:
 
     @property
     def n_labels(self) -> int:
-        """1, for the layouts of states: there is one weight vector, however many candidates a round has."""
+        """1, which is K in the layouts of states: there is one weight vector, however many candidates a round has."""
         return 1
 
     @property
@@ -40,7 +40,7 @@ class Candidates(NamedTuple):
     """The candidates of n rounds, m in total. Round i has the candidates `starts[i]` … `starts[i + 1] - 1`."""
 
     vectors: Contexts  # m rows
-    starts: IntArray  # (n + 1,) int64, from 0 to m, strictly increasing: each round has a candidate
+    starts: IntArray  # (n + 1,) int64, from 0 to m, strictly increasing: each round has at least one candidate
     eligible: BoolArray  # (m,) bool, at least one per round; (0,) if all are
 
     @property
@@ -69,20 +69,20 @@ class ActionRounds(NamedTuple):
 
 
 class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
-    """The interface of every action learner. Its evidence is the number of eligible candidates."""
+    """The interface of every action learner. The evidence of a decision is the number of eligible candidates."""
 
     @property
     def problem(self) -> ActionProblem:
         """The dimensions that this learner is built for."""
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Return the probability of each candidate, (m,); 0 if not eligible. Does not change the state."""
+        """Return each candidate's probability, (m,), which is 0 if it is not eligible. Does not change the state."""
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
         """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to the score of one candidate with m entries, (m,); the sum is the score."""
+        """Return what each of the m entries of one candidate's vector adds to its score, (m,). The sum is the score."""
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""

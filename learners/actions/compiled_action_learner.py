@@ -47,8 +47,9 @@ def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:
 class CompiledActionLearner(LearnerDefaults[StateT]):
     """An `ActionLearner` built from kernels. A subclass adds hyperparameters, costs and the abstract members.
 
-    The kernels are `decide(parameters, state, candidates, distributions)`, which writes m probabilities, and
-    `fold(parameters, state, rounds)`. Raises `pydantic.ValidationError` if a hyperparameter is out of range.
+    The kernels are `decide(parameters, state, candidates, distributions)`, which writes m probabilities to
+    `distributions`, and `fold(parameters, state, rounds)`, which changes the state in place. Raises
+    `pydantic.ValidationError` if a hyperparameter is out of range.
     """
 
     answer: ClassVar[AnswerKind] = "action"
@@ -67,7 +68,7 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
 
     @abstractmethod
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to the score of one candidate with m entries, (m,)."""
+        """Return what each of the m entries of one candidate's vector adds to its score, (m,)."""
 
     def init(self) -> StateT:
         state: StateT = zero_state(self)  # type: ignore[arg-type]
@@ -82,13 +83,13 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
         return state
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Return the probability of each candidate, (m,), 0 if not eligible. Raises `LearnerError`."""
+        """Return each candidate's probability, (m,). Raises a `LearnerError` if an argument is invalid."""
         check_state(state, self)
         check_candidates(candidates, self.problem.n_features)
         return self.decide_unchecked(state, candidates)
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds; may change the given one in place. Raises `LearnerError`."""
+        """Return the state after these rounds; may change the given state in place. Raises a `LearnerError`, too."""
         check_state(state, self)
         check_action_rounds(rounds, self.problem.n_features)
         return self.fold_unchecked(state, rounds)

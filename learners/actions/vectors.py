@@ -23,18 +23,18 @@ class FeatureSets(NamedTuple):
     starts: IntArray  # (n + 1,) int64
     hashes: Hashes  # (nnz,), one per feature; the features' indices if vectors are not hashed
     values: FloatArray  # (nnz,)
-    groups: IntArray  # (nnz,) int64, each feature's namespace: a row of `crossed` for contexts, a column for actions
+    groups: IntArray  # (nnz,) int64, each feature's group: a row of `crossed` for contexts, a column for actions
 
 
 def joined_vectors(
     contexts: FeatureSets, actions: FeatureSets, starts: IntArray, crossed: BoolArray, size: int, plain: int
 ) -> Contexts:
-    """Return the vectors of m candidates. Features with value 0 are left out; entries with the same index add up.
+    """Return the vectors of m candidates, without features whose value is 0. Values at the same index are added up.
 
     Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Features of context group g and action group h
-    are multiplied if crossed[g, h]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise, it is
-    the number of features of an action: feature a has the index a, and its product with feature c of the context has
-    the index (c + 1) · plain + a.
+    are multiplied if crossed[g, h]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise,
+    `plain` is the number of features of an action: feature a has the index a, and its product with feature c of the
+    context has the index (c + 1) · plain + a.
     """
     each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
     room, most = int(each.sum()), int(each.max(initial=1))
@@ -72,7 +72,7 @@ def _join(
 
 @compiled
 def _product(first: np.uint64, second: np.uint64, plain: np.uint64) -> np.uint64:
-    """Return the hash of a product, or its index if vectors are not hashed."""
+    """Return the hash of a product of two features, or the product's index if vectors are not hashed."""
     return np.uint64((first + np.uint64(1)) * plain + second) if plain > 0 else product_hash(first, second)
 
 
@@ -89,7 +89,7 @@ def product_hash(first: np.uint64, second: np.uint64) -> np.uint64:
 def _add(
     hashed: np.uint64, value: float, size: int, plain: bool, j: int, slots: IntArray, result: Contexts, end: int
 ) -> int:
-    """Add a feature to vector j, the last one so far; return the new number of entries of all vectors."""
+    """Add a feature to vector j, the last vector so far. Return the new number of entries of all vectors together."""
     if value == 0.0:
         return end
     if plain:
@@ -102,7 +102,7 @@ def _add(
         value = -value
     mask = len(slots) - 1
     at = np.int64(index & mask)
-    while slots[at, 0] == j + 1:  # rows of other candidates count as empty
+    while slots[at, 0] == j + 1:  # rows left by other candidates count as empty
         position = slots[at, 1]
         if result.indices[position] == index:
             result.values[position] += value

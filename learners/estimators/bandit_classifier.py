@@ -51,11 +51,11 @@ class WithParameters:
         return {name: parameter.default for name, parameter in signature.parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; scikit-learn passes `deep`, but no parameter has parameters itself."""
+        """Return the parameters by name. `deep`, for scikit-learn, has no effect: no parameter is an estimator."""
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: object) -> Self:
-        """Set parameters by name, for the next `fit`; return the estimator. Raises `ValueError` for an unknown one."""
+        """Set parameters by name, for the next `fit`; return the estimator. Raises `ValueError` for an unknown name."""
         known = self._parameters()
         for name in parameters:
             if name not in known:
@@ -158,10 +158,11 @@ class BanditClassifier(WithParameters):
         return self._simulate(self._new(table, classes), table, classes, numbered("y", labels, classes))
 
     def partial_fit(self, X: object, y: object, classes: object = None) -> Self:
-        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order. Splitting them changes nothing.
+        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order.
 
-        X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
-        first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid.
+        Splitting the rows over several calls changes nothing. X is a list of rows, an array, a data frame or a sparse
+        matrix; labels are strings, integers or booleans. The first call needs all `classes`. Raises `ValueError` if an
+        argument or parameter is invalid.
         """
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
@@ -235,13 +236,13 @@ class BanditClassifier(WithParameters):
         return self.learner_.decide(self._state, contexts).distributions
 
     def predict(self, X: object) -> AnyArray:
-        """Return the most probable class of each row, (n,). Raises as `predict_proba`."""
+        """Return the most probable class of each row, (n,). Raises the same errors as `predict_proba`."""
         places = np.argmax(self.predict_proba(X), axis=1)
         most_probable: AnyArray = self.classes_[places]
         return most_probable
 
     def score(self, X: object, y: object) -> float:
-        """Return the share of rows whose most probable class is the one in y. Raises as `predict_proba`."""
+        """Return the share of rows whose most probable class is the one in y. Raises the errors of `predict_proba`."""
         answers = self.predict(X)
         truths = read_labels("y", y, len(answers))
         return float(np.mean(numbered("y", truths, self.classes_) == numbered("y", answers, self.classes_)))
@@ -272,7 +273,7 @@ class BanditClassifier(WithParameters):
         return self.classes_
 
     def _fitting(self, table: Table, classes: AnyArray) -> Setup:
-        """Return the current setup, after a check of the table's columns; a new one if there is none yet."""
+        """Return the current setup, after a check of the table's columns; without a current one, return a new one."""
         if not self.__sklearn_is_fitted__():
             return self._new(table, classes)
         self._check_columns(table)

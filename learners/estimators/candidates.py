@@ -38,7 +38,7 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
 
 
 def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
-    """Return candidates for names, dictionaries or estimators, all different. Raises `ValueError` for anything else."""
+    """Return candidates for names, dictionaries or estimators. Raises `ValueError` for anything else, or duplicates."""
     if isinstance(learners, str | Mapping | BanditClassifier) or not isinstance(learners, Iterable):
         raise ValueError(f"learners: got {learners!r}; must be a list, such as ['fastcb', 'uniform']")
     found = [_candidate(one) for one in learners]
@@ -82,7 +82,7 @@ def _shown(value: object) -> str:
         return value
     try:
         return json.dumps(value, default=str)
-    except (TypeError, ValueError):  # no valid setting: refused later
+    except (TypeError, ValueError):  # not a valid setting; `set_up` refuses it later
         return repr(value)
 
 

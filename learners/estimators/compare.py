@@ -21,12 +21,12 @@ Players = Callable[[Sequence[Run], Examples], Iterable[Played]]
 """Plays runs, and returns their results in the same order."""
 
 SELECTION_SEEDS = 2
-"""The number of seeds that select settings. Others measure them, as the lowest of many errors is biased downwards."""
+"""The number of seeds that select settings. Other seeds measure them: the lowest of many errors is biased downwards."""
 
-MOST_COST = 3e11  # the maximum multiply-adds of a run; a few minutes
+MOST_COST = 3e11  # the maximum multiply-adds of a run, which take a few minutes
 
 
-_MOST_ROUNDS = 10**18  # an integer above it might be too large for a float; any such run is too costly
+_MOST_ROUNDS = 10**18  # a larger integer might not fit into a float; a run of more rounds is too costly anyway
 
 
 class Plan(NamedTuple):
@@ -55,10 +55,10 @@ def compare(
 
     Learners are names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
     Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat once all of them
-    have occurred. With `tune`, other settings of each learner are tried too, and other seeds select the best. All seeds
-    depend on `random_state`, an integer from 0 to 2**32 - 1. With joblib, `n_jobs` processes compute, -1 for one on
-    each core. They end before this returns, unless joblib had started them earlier. The clock returns seconds and is
-    monotonic. Raises `ValueError` if an argument is invalid.
+    have occurred. With `tune`, other settings of each learner are tried too; the seeds that select the best are not
+    those that measure it. All seeds depend on `random_state`, an integer from 0 to 2**32 - 1. With joblib, `n_jobs`
+    processes compute the runs; -1 means one on each core. They end before `compare` returns, unless joblib had started
+    them earlier. The clock returns seconds and is monotonic. Raises `ValueError` if an argument is invalid.
     """
     table = read_table(X)
     labels = read_labels("y", y, table.contexts.n)
@@ -75,7 +75,7 @@ def compare(
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
-    """Play and compare the candidates that fit the examples. Raises `ValueError` if none does, or for a bad setting."""
+    """Play and compare the candidates that fit the examples. Raises `ValueError` if none does or a setting is bad."""
     rounds = examples.n if plan.rounds is None else _whole("rounds", plan.rounds, 4)
     able, left_out = _able(candidates, examples, rounds, plan)
     if not able:

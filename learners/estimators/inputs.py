@@ -23,7 +23,7 @@ class Table(NamedTuple):
 
 
 def read_table(X: object) -> Table:
-    """Read n rows of d finite numbers from any kind of table, into new arrays. Raises `ValueError` for others."""
+    """Read n rows of d finite numbers from any kind of table into new arrays. Raises `ValueError` for other values."""
     if hasattr(X, "tocsr"):
         return _sparse(X)
     names = _names(X)
@@ -46,9 +46,9 @@ def _sparse(X: Any) -> Table:
 
 
 def as_array(name: str, given: object, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
-    """Convert an argument to a numpy array; anything but a sequence or array becomes one without dimensions.
+    """Convert an argument to a numpy array; anything but a sequence or array becomes an array without dimensions.
 
-    Raises `ValueError`, with the name, if values are masked, or, with the rule as well, if numpy cannot read it.
+    Raises `ValueError` with the name if values are masked, or with the name and the rule if numpy cannot convert it.
     """
     rows = given if isinstance(given, list | tuple) else (given,)
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
@@ -133,7 +133,7 @@ AnyArray = npt.NDArray[Any]
 
 
 def read_labels(name: str, labels: object, n: int | None = None) -> AnyArray:
-    """Return labels (n,): strings, integers, booleans or whole floats; any n if None. Raises `ValueError` otherwise."""
+    """Return labels (n,): strings, integers, booleans or whole floats. n may be None. Raises `ValueError` otherwise."""
     if labels is None:
         raise ValueError(f"{name} is None; {name} should be a 1d array of labels")
     array = as_array(name, labels)
@@ -238,7 +238,7 @@ def rounds_of(
     evidence: FloatArray,
     residual_uniforms: FloatArray,
 ) -> Rounds:
-    """Return rounds in which every label was eligible; the arguments are fields of `Rounds`."""
+    """Return rounds in which every label was eligible; the arguments are fields of `Rounds`. Truths may be None."""
     n = len(labels)
     known = np.full(n, NO_LABEL) if truths is None else truths
     columns = (labels, propensities, rewards == 1.0, known, evidence, residual_uniforms, rewards)
@@ -246,7 +246,10 @@ def rounds_of(
 
 
 def fold_logged(learner: AnyLearner, state: State, rounds: Rounds) -> State:
-    """Fold rounds, each with the evidence of a decision made just before; the state may be changed in place."""
+    """Fold rounds that lack evidence: decide each just before it is folded, and use the evidence of that decision.
+
+    The state may be changed in place: use the returned one.
+    """
     if learner.evidence_size == 0:
         return learner.fold(state, rounds)
     for t, context in enumerate(one_by_one(rounds.contexts)):

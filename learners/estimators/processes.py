@@ -8,10 +8,10 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Computes tasks in n processes (-1: one per core), which start with the first tasks and end with the context.
+    """Computes tasks in n processes (-1: one per core), which start with the first tasks and end with the `with` block.
 
-    Otherwise, joblib's processes would idle for minutes, even after the program was killed, with its standard output
-    open. Processes that joblib started earlier are reused and kept.
+    joblib itself would leave them idle for minutes, with the program's standard output open, even after the program
+    was killed. Processes that joblib started earlier are reused and kept.
     """
 
     def __init__(self, n: int, **options: object) -> None:
@@ -26,7 +26,10 @@ class Processes:
         self.close(at_once=kind is not None)
 
     def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: object) -> Iterator[_T]:
-        """Yield an importable function's result for each task, in order. Raises `ImportError` if joblib is missing."""
+        """Yield `function(task, *rest)` for each task, in order. Raises `ImportError` if joblib is needed but missing.
+
+        The function must be importable. One task, or one process, does not need joblib.
+        """
         if self._n == 1 or len(tasks) < 2:
             return (function(task, *rest) for task in tasks)
         import joblib
@@ -54,7 +57,7 @@ class Processes:
 
 
 def _executor() -> Any:
-    """Return joblib's process pool; None if there is none, or with another backend."""
+    """Return joblib's process pool; None if it does not exist, or if joblib uses another backend."""
     from joblib.externals.loky import reusable_executor
 
     return getattr(reusable_executor, "_executor", None)

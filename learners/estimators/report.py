@@ -20,7 +20,7 @@ class LeftOut(NamedTuple):
 
 
 class References(NamedTuple):
-    """Errors without learning."""
+    """The errors of two policies that do not learn."""
 
     majority: float  # of always answering the most frequent label
     majority_label: str
@@ -28,14 +28,14 @@ class References(NamedTuple):
 
 
 def reference_points(examples: Examples) -> References:
-    """Return the errors of two policies that learn nothing."""
+    """Return the errors, on these examples, of two policies that do not learn."""
     counts = np.bincount(examples.labels, minlength=len(examples.classes))
     most = int(counts.argmax())
     return References(1.0 - counts[most] / examples.n, str(examples.classes[most]), 1.0 - 1.0 / len(examples.classes))
 
 
 class Spent(NamedTuple):
-    """Seconds, summed over all runs, those that select settings included, whichever process they ran in."""
+    """Seconds, summed over all runs in all processes, including the runs that select settings."""
 
     playing: float
     preparing: float  # loading the kernels beforehand, or compiling them
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def standings(self) -> list[Standing]:
-        """The learners ordered by error; the best is one that learns from the bit, unless all need the true label."""
+        """The learners ordered by error. Learners that need the true label cannot be the best, unless all need it."""
         bandits = [one.name for one in self.entrants if not one.needs_true_label]
         return standings(self.entrants, bandits or None)
 
@@ -70,7 +70,10 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The name of the learner to use: the default if, over several seeds, it ties with the best; else the best."""
+        """The name of the learner to use: the default one if, over several seeds, it ties with the best; else the best.
+
+        As in `standings`, a learner that needs the true label is recommended only if all need it.
+        """
         bandits = not all(one.needs_true_label for one in self.entrants)
         tied = [one for one in self.standings if one.tied and not (bandits and one.needs_true_label)]
         best = next(one for one in tied if one.behind is None)
@@ -97,7 +100,7 @@ class Comparison:
         return "\n".join([self.table(), "", times, "", *advice])
 
     def plot(self, axes: object = None) -> Any:
-        """Draw the learning curves on given or new axes; return them. Raises `ImportError` without matplotlib."""
+        """Draw the learning curves on given or new axes; return the axes. Raises `ImportError` without matplotlib."""
         from matplotlib.figure import Figure
 
         return _drawn(self, Figure(figsize=(8.0, 5.0), layout="constrained").subplots() if axes is None else axes)
@@ -217,7 +220,7 @@ def _drawn(comparison: Comparison, axes: Any) -> Any:
     majority, label, uniform = comparison.references
     keys += [axes.axhline(majority, color="gray", linestyle="--"), axes.axhline(uniform, color="gray", linestyle=":")]
     axes.set(xscale="log", xlabel="rounds", ylabel="share of mistakes so far", ylim=(0.0, 1.0))
-    axes.set_xlim(left=max(1, min(10, comparison.rounds // 10)))  # to the left of it, the bands cover everything
+    axes.set_xlim(left=max(1, min(10, comparison.rounds // 10)))  # further left, the bands cover everything
     bands = f"; bands are 95 % intervals over {comparison.seeds} seeds" if comparison.seeds > 1 else ""
     axes.set_title(f"mistakes of learners{bands}", fontsize="medium")
     axes.legend(keys, [*names, f"always {label[:40]}", "uniform"], fontsize="small", handlelength=3.0)

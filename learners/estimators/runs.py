@@ -68,7 +68,7 @@ def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
 
 
 def _order(n: int, rounds: int, seeds: tuple[int, ...]) -> IntArray:
-    """Return the examples of the rounds, (rounds,): permutations of all, one after the other."""
+    """Return the example of each round, (rounds,): permutations of all examples, one after the other."""
     rng = stream(*seeds, 0)
     passes = [rng.permutation(n) for _ in range(-(-rounds // n))]
     return np.concatenate(passes)[:rounds].astype(np.int64)

@@ -39,7 +39,7 @@ class Setup(NamedTuple):
     preparation: Preparation
 
     def prepared(self, contexts: Contexts) -> Contexts:
-        """Return the prepared contexts for the learner. Raises `ValueError` for another d, or for a refused norm."""
+        """Return the prepared contexts for the learner. Raises `ValueError` if their d or a norm does not fit."""
         check_contexts(contexts, self.preparation.n_features)
         if self.preparation.policy == "reject":
             self._check_norms(contexts)

@@ -1,4 +1,4 @@
-"""Simulation of an action learner on candidates with known rewards: choose, reveal one reward, learn."""
+"""Simulation of an action learner on candidates with known rewards: choose, reveal the reward of the choice, learn."""
 
 from typing import Any, NamedTuple
 
@@ -30,10 +30,11 @@ def simulate_actions(
 ) -> ActionSimulation:
     """Run n rounds without delay, in one compiled loop: `decide`, a draw and `fold` on one round at a time.
 
-    Distributions and choices are bit-identical to those of separate calls. A growing state may have more spare rows.
-    `rewards` (m,), in [0, 1], covers all candidates. Uniforms (n,) in [0, 1) draw the choices. `state` is the state to
-    continue from, None for a new one; it may be changed in place: use the returned one. Raises `InvalidArrayError`,
-    which names the field, if lengths differ or a number is out of range; `InvalidStateError` if the state does not fit.
+    Distributions and choices are bit-identical to those of separate calls. The arrays of a growing state may have more
+    spare rows. `rewards` (m,), in [0, 1], has the reward of every candidate. Uniforms (n,) in [0, 1) draw the choices.
+    `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. Raises
+    `InvalidArrayError`, which names the field, if lengths differ or a number is out of range; `InvalidStateError` if
+    the state does not fit.
     """
     check_candidates(candidates, learner.problem.n_features)
     expect_array("rewards", rewards, FLOAT, 1, (candidates.vectors.n,))

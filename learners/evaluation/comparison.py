@@ -22,7 +22,7 @@ _POINTS = 60
 class Played(NamedTuple):
     """The result of one learner at one seed."""
 
-    rounds: list[int]  # checkpoints, ascending, about evenly spaced on a logarithmic scale; the last is T
+    rounds: list[int]  # checkpoints, ascending, about evenly spaced on a logarithmic scale; the last is the final round
     mistakes: list[int]  # mistakes in the rounds up to each checkpoint
     seconds: float  # playing time
     preparation_seconds: float  # loading the kernels beforehand, or compiling them
@@ -75,7 +75,7 @@ def three_quarters(rounds: int) -> int:
 
 
 def checkpoints(rounds: int) -> list[int]:
-    """Return at most 60 numbers of rounds from 1 to T, and the start of the last quarter (0 if T is 1)."""
+    """Return checkpoints for T rounds, ascending: at most 60 from 1 to T, and `three_quarters(T)`, which may be 0."""
     spaced = np.unique(np.geomspace(1, rounds, _POINTS).round().astype(np.int64))
     found: list[int] = np.union1d(spaced, [three_quarters(rounds), rounds]).tolist()
     return found
@@ -100,10 +100,11 @@ def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float,
 
 
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
-    """Return the learners, with the same seeds, ordered by error in all rounds; `among` names those that may be best.
+    """Return the standings of learners that played the same seeds, ordered by error in all rounds.
 
-    The same runs select and measure the best. So the intervals of differences from it have the level 1 - 0.05 / m for m
-    pairs of learners (Bonferroni), and cover all pairs simultaneously with 95 %.
+    Only a learner that `among` names can be the best; None names all. The same runs select and measure the best. So the
+    intervals of differences from the best have the level 1 - 0.05 / m for m pairs of learners (Bonferroni): they cover
+    all pairs simultaneously with probability 95 %.
     """
     ordered = sorted(entrants, key=lambda each: math.fsum(run.error for run in each.runs) / len(each.runs))
     best = next((one for one in ordered if among is None or one.name in among), ordered[0])
@@ -123,14 +124,14 @@ def _standing(one: Entrant, best: Entrant, level: float) -> Standing:
 
 
 def curve(entrant: Entrant) -> list[tuple[int, Estimate]]:
-    """Return the learning curve: at each checkpoint, the share of mistakes so far, over the seeds."""
+    """Return the learning curve: at each checkpoint, the mean share of mistakes so far, over the seeds."""
     rounds = entrant.runs[0].rounds
     shares = [[run.mistakes[i] / max(t, 1) for run in entrant.runs] for i, t in enumerate(rounds)]
     return [(t, estimate(values)) for t, values in zip(rounds, shares, strict=True) if t > 0]
 
 
 def student_quantile(level: float, degrees: int) -> float:
-    """Return t such that ±t covers `level` of Student's distribution, to a relative error below 1e-5.
+    """Return t such that [-t, t] covers `level` of Student's distribution, to a relative error below 1e-5.
 
     The degrees of freedom are n ≥ 1. G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM
     13(10), 1970.

@@ -16,8 +16,8 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     """Return Wilson's score interval of the share of successes: within [0, 1], and [0, 1] if n is 0.
 
     Edwin B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927. Successes may be
-    a sum of n rewards in [0, 1]; the interval is conservative then: for any mean, bits have the largest variance.
-    The level is in (0, 1). Raises `ValueError` if an argument is out of its range.
+    a sum of n rewards in [0, 1]; the interval is conservative then: for any mean, rewards of 0 or 1 have the largest
+    variance. The level is in (0, 1). Raises `ValueError` if an argument is out of its range.
     """
     _check_level(level)
     if not 0.0 <= successes <= n:
@@ -41,7 +41,7 @@ def empirical_bernstein(
     Andreas Maurer, Massimiliano Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009,
     Theorem 4, for both sides at once (a union bound, so ln(4 / (1 - level)) instead of ln(2 / δ)). It holds for every
     n, but is wider than a bootstrap interval; with fewer than two variables it is [low, high]. Raises `ValueError` if
-    an argument is out of range or not finite.
+    the level, a bound or the mean is out of range or not finite.
     """
     _check_level(level)
     if not low < high < float("inf") or low == -float("inf"):

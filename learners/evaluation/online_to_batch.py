@@ -58,7 +58,7 @@ def state_of(learner: Descending, weights: FloatArray) -> DescentState:
 
 
 def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:
-    """Learn from the first τ - 1 = step - 1 rounds of a sample and return the state, which is that of step τ.
+    """Return the state before step τ = `step`: learn from the first τ - 1 rounds of a sample.
 
     For T independent and identically distributed contexts, and τ uniform on 1 … T, the expected excess risk of that
     state is at most `regret_bound(T)` / T. Raises `ValueError` if the step is not in 1 … T, or an array is invalid.

@@ -1,4 +1,4 @@
-"""Progressive evaluation: a learner decides each logged round of another policy before it learns from it.
+"""Progressive evaluation: a learner makes its own decision for each round of a log before it learns from the round.
 
 Each decision recomputes its evidence. Learners with kernels run in one compiled loop, others in Python, with the same
 steps. The shadows of the service and the replay of a log share this loop.
@@ -18,7 +18,7 @@ class Progress(NamedTuple):
     """The result of n rounds."""
 
     state: State  # after the last round
-    probabilities: FloatArray  # (n,), of the served label in the learner's own distribution before it learns the round
+    probabilities: FloatArray  # (n,), the learner's own probability of each served label, before it learns
 
 
 def progress_unchecked(
@@ -30,12 +30,12 @@ def progress_unchecked(
     distributions: FloatArray | None = None,
     in_python: bool = False,
 ) -> Progress:
-    """Decide and fold n rounds of another policy one after another, bit-identical to `decide` and `fold` of each.
+    """Decide and fold n rounds of another policy, bit-identical to `decide` and `fold` on one round at a time.
 
     Splitting the rounds changes nothing. The learner answers with single labels. The state may be changed in place: use
-    the returned one. The caller has checked the rounds; their evidence is not read. Only those in `learnt` (n,) are
-    folded. `distributions` (n, K) receives the distribution before each round. `in_python` yields bit-identical results
-    without compiling.
+    the returned one. The caller has checked the rounds; their evidence is not read. Only rounds that `learnt` (n,)
+    marks are folded, or all if it is None. `distributions` (n, K) receives the distribution before each round.
+    `in_python` yields bit-identical results without compiling.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
     kept = np.empty((0, 0)) if distributions is None else distributions

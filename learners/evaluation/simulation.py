@@ -1,4 +1,4 @@
-"""Simulation of a learner on labelled data: predict, draw, reveal the bit, learn, round after round.
+"""Simulation of a learner on labelled data: predict, draw, reveal whether the answer was right, learn.
 
 Learners with kernels run in one compiled loop. Others run in Python, with the same steps.
 """
@@ -42,7 +42,7 @@ class Simulation(NamedTuple):
 
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
-    mistakes: BoolArray  # (n,) bool, whether the answer was wrong; an abstention is not
+    mistakes: BoolArray  # (n,) bool, whether the answer was wrong; an abstention is no mistake
     state: State  # the state after the last round
 
 
@@ -58,12 +58,12 @@ def simulate(
 ) -> Simulation:
     """Run n rounds without delay, bit-identical to `decide`, `exploration.draw` and `fold` on one context at a time.
 
-    The learner answers with single labels; it receives the bit, and the true label only if it needs that. Uniforms (n,)
-    in [0, 1) draw the labels. `state` is the state to continue from, None for a new one; it may be changed in place:
-    use the returned one. `right` (n, K) marks any number of right labels per round, instead of the true one alone; or
-    `rewards` (n, K) in [0, 1] contains each label's reward, 1 if right. `eligible` (n, K) marks the eligible labels.
-    Raises `InvalidArrayError`, which names the field, if lengths differ or an entry is out of range;
-    `InvalidStateError` if the state does not fit.
+    The learner answers with single labels. It receives whether its answer was right, and the true label only if it
+    needs that. Uniforms (n,) in [0, 1) draw the labels. `state` is the state to continue from, None for a new one; it
+    may be changed in place: use the returned one. By default, only the true label is right. Instead, `right` (n, K) may
+    mark any number of right labels per round, or `rewards` (n, K) in [0, 1] may contain each label's reward, 1 exactly
+    if it is right. `eligible` (n, K) marks the eligible labels. Raises `InvalidArrayError`, which names the field, if
+    lengths differ or an entry is out of range; `InvalidStateError` if the state does not fit.
     """
     _check(learner, contexts, true_labels, uniforms, right)
     right = _check_rewards(learner, contexts.n, rewards, right)
@@ -99,7 +99,7 @@ class _World(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """One round, in arrays that the next one overwrites."""
+    """One round, in arrays that the next round overwrites."""
 
     uniform: FloatArray  # (1,)
     distribution: FloatArray  # (1, K)

@@ -2,7 +2,7 @@
 
 from learners.base import BoolArray, FloatArray
 
-_LEAST = 1e-150  # For a smaller propensity p, sums of 1/p² overflow. Rankings of many items have propensities near it.
+_LEAST = 1e-150  # For a smaller propensity p, sums of 1/p² overflow. Rankings of many items can be that improbable.
 
 
 def weighable(propensities: FloatArray) -> BoolArray:

@@ -2,8 +2,8 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024. Step sizes: Theorems
-4.2 and 4.3, Appendix E.1 (its sum runs to t; the paper prints T), and Appendix E.2. The last one is from Cutkosky and
-Orabona, "Black-Box Reductions for Parameter-free Online Learning in Banach Spaces", COLT 2018, section 3.
+4.2 and 4.3, Appendix E.1 (its sum runs to t; the paper prints T), and Appendix E.2, whose step sizes are from
+Cutkosky and Orabona, "Black-Box Reductions for Parameter-free Online Learning in Banach Spaces", COLT 2018, section 3.
 """
 
 import math
@@ -30,7 +30,7 @@ class DescentState(NamedTuple):
     direction: Annotated[FloatArray, Layout("float64", ("d", "n_scores"))]
     scale: PositiveScalar  # a projection changes only this number
     squared_norm: NonNegativeScalar  # of `direction`
-    gradient_sum: NonNegativeScalar  # Σ‖G‖², of the gradients G after their division; 0 with a fixed step
+    gradient_sum: NonNegativeScalar  # Σ‖G‖² of the gradients, divided by `largest_gradient`; 0 with a fixed step
     wealth: NonNegativeScalar  # only if parameter-free; starts at 1
     fraction: Annotated[FloatArray, Layout("float64", least=-0.5)]  # v, the share of the wealth that is bet
     curvature: PositiveScalar  # A of the Newton step for v; starts at 1
@@ -70,7 +70,7 @@ def steps(
     norm_bound: float,
     largest_gradient: float,
 ) -> Steps:
-    """Return the step sizes for `adaptive`, `parameter-free`, a key of `named`, or η.
+    """Return the step sizes for a learning rate: `adaptive`, `parameter-free`, a key of `named`, or η itself.
 
     `named` maps names to η, such as the step of a theorem. Weights are projected onto the Frobenius ball of this
     radius, if it is not None. The norm bound is X; largest_gradient bounds ‖G‖.
@@ -100,7 +100,7 @@ def multiplier(steps: Steps, state: DescentState) -> float:
 
 @compiled
 def descend(steps: Steps, state: DescentState, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """Take one projected gradient step, or parameter-free step, along G = coefficients ⊗ x; overwrite coefficients."""
+    """Take one projected gradient step, or parameter-free step, for G = coefficients ⊗ x; overwrite coefficients."""
     coefficients /= steps.largest_gradient
     if steps.mode == _PARAMETER_FREE:
         _bet(state, coefficients, indices, values)
@@ -119,7 +119,7 @@ def count(state: DescentState) -> None:
 def descend_all(
     steps: Steps, state: DescentState, contexts: Contexts, coefficients: FloatArray, known: BoolArray
 ) -> None:
-    """Fold one round per row of coefficients (n, n_scores), and overwrite them; rounds not `known` (n,) only count."""
+    """Fold one round per row of coefficients (n, n_scores), and overwrite them; only count rounds not `known` (n,)."""
     for t in range(len(known)):
         if known[t]:
             indices, values = row(contexts, t)

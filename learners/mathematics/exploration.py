@@ -139,7 +139,7 @@ def leader_except(scores: FloatArray, excluded: int) -> int:
 
 @compiled
 def condition(eligible: BoolArray, i: int, distribution: FloatArray) -> None:
-    """Condition a distribution (K,) on the labels eligible for context i; uniform over them if they have no mass."""
+    """Condition a distribution (K,) on the labels eligible for context i; make it uniform if they have no mass."""
     if eligible.shape[1] == 0:
         return
     n, total = narrow(eligible, i, distribution), 0.0
@@ -153,7 +153,7 @@ def condition(eligible: BoolArray, i: int, distribution: FloatArray) -> None:
 
 @compiled
 def leading_rival(eligible: BoolArray, i: int, scores: FloatArray, label: int) -> int:
-    """Return the argmax over the labels eligible for context i except one; ties go to the lowest index; -1 if none."""
+    """Return the argmax over the labels eligible for context i except `label`, or -1; ties go to the lowest index."""
     if eligible.shape[1] == 0:
         return leader_except(scores, label)
     best = -1
@@ -239,8 +239,8 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
 def weigh_by_relative_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
     """Do the same as `weigh_by_gap`, relative to the leader's predicted loss l = 1 - v_leader, for rewards in [0, 1).
 
-    Each other label gets l / (K l + γ (v_leader - v_k)): Foster and Krishnamurthy 2021, Algorithm 1, with rewards for
-    losses.
+    Each other label gets l / (K l + γ (v_leader - v_k)): Foster and Krishnamurthy 2021, Algorithm 1, with the loss
+    1 - reward.
     """
     weigh_by_gap(values, gap_weight / (1.0 - values[leader(values)]), share, distribution)
 

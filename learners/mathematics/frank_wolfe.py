@@ -55,7 +55,7 @@ def _subtract(vertices: FloatArray, weights: FloatArray, point: FloatArray, exce
 
 @compiled
 def _lowers(vertices: FloatArray, weights: FloatArray, count: int, excess: FloatArray, least: float) -> bool:
-    """Check whether the vertex after the first `count` has a duality gap above `least`, and is none of them."""
+    """Check whether vertices[count] differs from all vertices before it and has a duality gap above `least`."""
     gap = 0.0
     for j in range(len(excess)):
         mean = 0.0
@@ -72,7 +72,8 @@ def _lowers(vertices: FloatArray, weights: FloatArray, count: int, excess: Float
 def _correct(vertices: FloatArray, weights: FloatArray, count: int, point: FloatArray) -> int:
     """Move to the nearest point of the hull of `count` vertices; drop those without weight; return how many remain.
 
-    The last vertex is new. Returns 0, and changes none of the others, if rounding leaves it no weight.
+    The last vertex is new. If rounding makes it dependent on the others or leaves it no weight, returns 0 and does not
+    change the others.
     """
     new, target = count - 1, np.empty(count)
     weights[new] = 0.0
@@ -92,9 +93,9 @@ def _correct(vertices: FloatArray, weights: FloatArray, count: int, point: Float
 
 @compiled
 def _step(weights: FloatArray, target: FloatArray) -> tuple[float, int]:
-    """Return the share of the way from weights to target (m,) at which the first weight vanishes, and its index or -1.
+    """Return the share of the way from weights to target (m,) at which a first weight vanishes, and its index.
 
-    Without such a weight, the share is 1.
+    If no weight vanishes, the share is 1 and the index -1.
     """
     share, emptied = 1.0, -1
     for i in range(len(weights)):
@@ -122,7 +123,7 @@ def _drop(vertices: FloatArray, weights: FloatArray, count: int) -> int:
 
 @compiled
 def _affine_weights(vertices: FloatArray, count: int, point: FloatArray, target: FloatArray) -> bool:
-    """Write the weights (count,) of the nearest point of the affine hull; return False for dependent vertices."""
+    """Write the weights (count,) of the nearest point of the affine hull; return False if vertices are dependent."""
     n, D = count - 1, len(point)
     edges, gram, factor = np.empty((n, D)), np.empty(n * (n + 1) // 2), np.empty(n * (n + 1) // 2)
     solution = np.empty(n)

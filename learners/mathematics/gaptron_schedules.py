@@ -53,7 +53,10 @@ def tuned_bound(loss: LossName, problem: Problem, radius: float, horizon: int) -
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """Return c = (D/2) √(K / (κ (K - 1))), κ = η/γ: γ_t = min(1, c/√t) needs no T, at √2 times the bound."""
+    """Return c of the rate γ_t = min(1, c/√t), which needs no T and whose bound is √2 times that of the tuned γ.
+
+    c = (D/2) √(K / (κ (K - 1))), with κ = η/γ.
+    """
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
     return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

@@ -27,7 +27,7 @@ def counted(bound: float) -> str:
 
 
 def uncovered(reason: str, covered: str) -> str:
-    """Return the sentence that no theorem applies, why, and to which settings one applies."""
+    """Return a sentence which states that no theorem applies, why, and to which settings one applies."""
     return f"No theorem covers these settings: {reason}. Covered: {covered}."
 
 
@@ -42,7 +42,7 @@ def strong_margin(where: str, assumed: str) -> str:
 
 
 def no_recovery(reason: str, condition: str = "") -> str:
-    """Return the sentence that a learner does not recover if the labels of contexts change, and why."""
+    """Return a sentence which states that a learner does not recover if the labels of contexts change, and why."""
     return f"After a change of the labels it does not recover: {condition}{reason}."
 
 

@@ -2,8 +2,9 @@
 
 Rank-one downdates (Sherman and Morrison 1950) maintain A⁻¹. Each leaves an error of about 1e-16 times the condition
 number of A, and the errors add up; A itself is a sum and keeps its precision. So the state also contains A and the
-right-hand side θ of w = A⁻¹θ. Every `CHECK_EVERY` updates, A⁻¹ and w are tested against them, with the same vector on
-all workers, and recomputed by Cholesky factorization if they fail. All matrices are packed lower triangles.
+right-hand side θ of w = A⁻¹θ. Every `CHECK_EVERY` updates, A A⁻¹ r is compared with r, a vector that is the same
+on all workers, and A w with θ. If either pair differs too much, A⁻¹ and w are recomputed by Cholesky factorization.
+All matrices are packed lower triangles.
 """
 
 import numpy as np

@@ -137,7 +137,7 @@ def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> No
 def packed_times_blocks(
     packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray
 ) -> None:
-    """Write packed · u to result (n,), u being sign·x on block `low` of d rows, -sign·x on `high` > low: 2d·n steps."""
+    """Write packed · u to result (n,), u being sign·x on block `low` of d rows, -sign·x on `high` > low, in O(dn)."""
     d = len(dense)
     result[:] = 0.0
     for i in range(len(result)):

@@ -1,7 +1,7 @@
 """Prepares contexts for a learner: applies a norm policy, and appends a constant feature.
 
 - `none` only clips numbers to ±1e100, so that their squares are finite. The constant is 1.
-- `scale` shortens longer contexts to the norm `room`; `unit` scales every context but 0 to it.
+- `scale` shortens contexts longer than `room` to that norm; `unit` scales every context except 0 to that norm.
 - `reject` changes nothing: the caller refuses contexts longer than `room`.
 
 `room` is X. With an intercept, context and constant share the bound: the constant is X/2 and `room` is √3/2 X, so that
@@ -33,7 +33,7 @@ class Preparation(NamedTuple):
 
     @property
     def room(self) -> float:
-        """The largest norm of a context before the constant is added; infinite without a policy."""
+        """The largest norm of a context before the constant is added; infinite for `none`."""
         if self.policy == "none":
             return math.inf
         return math.sqrt(0.75) * self.bound if self.intercept else self.bound
@@ -84,7 +84,7 @@ class Preparer:
 
 
 def prepare(contexts: Contexts, preparation: Preparation) -> Contexts:
-    """Prepare contexts once: see `Preparer`."""
+    """Return the prepared contexts. For repeated calls, keep a `Preparer`, which encodes the preparation once."""
     return Preparer(preparation)(contexts)
 
 

@@ -4,7 +4,7 @@ A space has no state. Scores θ, means ŷ and outputs y are vectors of `dimensio
 uniform numbers in [0, 1). `decode` maps scores to the mean ŷ, a point of the convex hull of the vertices, by
 regularized maximization. `randomize` returns the vertex y* nearest to ŷ or, with probability
 p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ. `decode` may append numbers to ŷ if the law of ỹ depends on
-them too; the other methods take the whole row as `mean`.
+them too; the other methods take all of its numbers as `mean`.
 Lemma 3.1: the expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
 """
 
@@ -52,7 +52,7 @@ class OutputSpace(ABC):
 
     @property
     def mean_size(self) -> int:
-        """The length of the rows that `decode` returns: D, or more if the law of ỹ depends on more than ŷ."""
+        """The length of the vectors that `decode` returns: D, or more if the law of ỹ depends on more than ŷ."""
         return self.dimension
 
     @property
@@ -92,7 +92,10 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """Return L(y'; y) in [0, 1], affine in y', for a vertex y and any y' of the hull: L(E[y']; y) = E[L(y'; y)]."""
+        """Return L(y'; y) in [0, 1], for any output y' of the hull and a vertex y, the truth.
+
+        It is affine in y', so L(E[y']; y) = E[L(y'; y)].
+        """
 
     @abstractmethod
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
@@ -114,7 +117,7 @@ class OutputSpace(ABC):
         return self.constants.diameter if self.norm_order == 2 else math.sqrt(self.constants.diameter)
 
     def contains(self, output: FloatArray) -> bool:
-        """Check whether an array of any shape and content is a vertex, for unchecked truths."""
+        """Check whether an unchecked array, of any shape and content, is a vertex."""
         return output.shape == (self.dimension,) and self.is_vertex(output)
 
     def distance(self, one: FloatArray, other: FloatArray) -> float:

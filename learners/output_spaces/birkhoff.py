@@ -136,7 +136,7 @@ def decompose(mean: FloatArray) -> tuple[FloatArray, IntArray]:
 
 @compiled
 def _take_out(rest: FloatArray, permutation: IntArray) -> float:
-    """Subtract as much of a permutation from a matrix (n, n) as possible; return that weight."""
+    """Subtract as much of a permutation from a matrix (n, n) as possible; return the weight subtracted."""
     weight = 1.0
     for i in range(len(rest)):
         weight = min(weight, rest[i, permutation[i]])
@@ -155,7 +155,7 @@ def best_assignment(gains: FloatArray) -> IntArray:
 
 @compiled
 def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
-    """Solve as `best_assignment`; write dual potentials, with reduced costs ≥ 0, to zeroed arrays (n + 1,)."""
+    """Do the same as `best_assignment`; write dual potentials, with reduced costs ≥ 0, to zeroed arrays (n + 1,)."""
     n = len(gains)
     owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both counted from 1; 0 for none
     before = np.zeros(n + 1, dtype=np.int64)  # the column before each column on the path
@@ -201,7 +201,7 @@ def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: Int
 _TOLERANCE = 1e-11  # for a column's sum; the error of an entry is at most the sum of the columns' errors
 _MOST_STEPS = 100
 _SLOPE_SHARE = 1e-4  # a step must achieve this share of the decrease that the slope predicts
-_LEAST_SHARE = 2.0**-40  # of a Newton step; the search stops at smaller ones
+_LEAST_SHARE = 2.0**-40  # the line search gives up at this share of a Newton step
 _ROUNDING = 1e-14
 
 
@@ -256,7 +256,7 @@ def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: 
 
 @compiled
 def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: FloatArray) -> float:
-    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P for P = scaled; return the decrease to first order."""
+    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P for P = scaled; return its first-order decrease."""
     n = len(columns)
     hessian, factor = np.zeros(n * (n + 1) // 2), np.empty(n * (n + 1) // 2)
     for row in scaled:

@@ -16,7 +16,7 @@ from learners.output_spaces.base import Constants
 from learners.output_spaces.polytope import Polytope, steepness
 
 MOST_SETS, MOST_DIGITS = 10_000, 1_000_000
-_ROWS = 32  # vectors compared with all others at once
+_ROWS = 32  # the number of vectors compared with all others at once
 
 Sets = Annotated[
     tuple[Annotated[str, pydantic.Field(pattern="^[01]*$")], ...],
@@ -29,8 +29,8 @@ Sets = Annotated[
 class Listed(Polytope):
     """Outputs are N listed vectors of D zeros and ones, with the Hamming loss / D and the regularizer (λ/2)‖y‖².
 
-    Norm ℓ2; ν and the diameter are the least and greatest distances of the vectors. With c coordinates that differ
-    between them, γ = √c/D, or 2√(m(c - m)/c)/D if all have m ones there.
+    Norm ℓ2; ν and the diameter are the least and greatest distances of the vectors. If the vectors differ in c
+    coordinates, γ = √c/D, or 2√(m(c - m)/c)/D if every vector has m ones in these.
     """
 
     name = "listed"
@@ -91,7 +91,7 @@ class Listed(Polytope):
             for some, more in zip(rows, others, strict=True):
                 counts += np.bitwise_count(some ^ more)
             greatest = max(greatest, int(counts.max()))
-            np.fill_diagonal(counts, self.dimension)  # of a vector and itself
+            np.fill_diagonal(counts, self.dimension)  # a vector's distance from itself does not count
             least = min(least, int(counts.min()))
         return least, greatest
 

@@ -12,7 +12,7 @@ from learners.kernels import compiled
 from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
 from learners.output_spaces.isotonic import nonincreasing_fit
 
-_SLACK = 1e-13  # per item; smaller differences between points are rounding
+_SLACK = 1e-13  # per item; smaller differences between points count as rounding errors
 
 
 @hyperparameters
@@ -82,7 +82,7 @@ class Ranking(OutputSpace):
         return result
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """Return the product over the swaps: each settles a place, so only one sequence yields an output."""
+        """Return the product over the swaps: each settles a place, so only one sequence of them yields this output."""
         order, swaps = self._swaps(mean)
         return _swap_probability(np.arange(self.n_items, 0.0, -1.0), swaps, np.ascontiguousarray(output[order]))
 
@@ -101,7 +101,10 @@ class Ranking(OutputSpace):
 
 @compiled
 def transfers(mean: FloatArray, slack: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return up to D - 1 random swaps with this mean (D,), descending: settled places, other places, probabilities."""
+    """Return at most D - 1 random swaps that turn D, …, 1 into a random vertex with this mean (D,), descending.
+
+    Each swap has the place that it settles, the other place, and a probability.
+    """
     D = len(mean)
     w = np.arange(D, 0.0, -1.0)
     settled, other, probabilities = np.zeros(D, np.int64), np.zeros(D, np.int64), np.zeros(D)

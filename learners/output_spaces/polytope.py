@@ -67,8 +67,9 @@ class Polytope(Binary):
 def steepness(n_free: int, size: int | None, dimension: int) -> float:
     """Return γ of the Hamming loss / D in ℓ2, where n_free coordinates differ between vertices.
 
-    The loss is ‖y' - y‖₁/D. The steepest difference is equal in all free coordinates. If `size` of them are 1 in each
-    vertex, differences sum to 0; the steepest is proportional to -1/size in the ones of y, 1/(n_free - size) elsewhere.
+    The loss is ‖y' - y‖₁/D. It is steepest along a difference y' - y that is equal in all free coordinates. If `size`
+    of these are 1 in each vertex, differences sum to 0. The steepest one is then proportional to -1/size where y is 1,
+    and to 1/(n_free - size) in the other free coordinates.
     """
     if size is None:
         return math.sqrt(n_free) / dimension

@@ -26,7 +26,7 @@ class IssuedKey(NamedTuple):
 
 
 class KeyAdmin:
-    """Manages keys. `now` returns seconds since the epoch, `noise(n)` n unpredictable bytes."""
+    """Manages keys. `now` returns seconds since the epoch; `noise(n)` returns n unpredictable bytes."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], noise: Callable[[int], bytes]) -> None:
         self._table = table
@@ -36,13 +36,16 @@ class KeyAdmin:
     async def create(
         self, name: str, scopes: list[str], models: str = "*", limit: str | None = None, expires_in: float | None = None
     ) -> IssuedKey:
-        """Create a key that expires in `expires_in` seconds; None for never. Raises InvalidInputError."""
+        """Create a key that expires in `expires_in` seconds or, if None, never. Raises InvalidInputError."""
         now = self._now()
         fields = {"name": name, "scopes": scopes, "models": models, "limit": limit, "created_at": now}
         return await self._issue(fields | {"expires_at": None if expires_in is None else now + expires_in})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
-        """Issue a key with an old key's fields and lifetime; the old key expires after the overlap or earlier."""
+        """Issue a key with the fields and the lifetime of an old one. The old key expires after the overlap.
+
+        If the old key was to expire earlier, it still does. Raises NotFoundError if it is missing or unreadable.
+        """
         old, now = read_record(key_id, await self._table.get(key_id)), self._now()
         if old is None:
             raise _no_such(key_id)
@@ -62,7 +65,7 @@ class KeyAdmin:
             raise _no_such(key_id)
 
     async def all(self) -> dict[str, KeyRecord | None]:
-        """Return all records by key id, in the order of the ids; None for an unreadable record."""
+        """Return all records by key id, in the order of the ids. An unreadable record is None."""
         return {key_id: read_record(key_id, record) for key_id, record in sorted((await self._table.all()).items())}
 
     async def _issue(self, fields: JsonObject) -> IssuedKey:

@@ -18,17 +18,17 @@ from service.error_messages.values import quoted
 from service.errors import UnauthenticatedError
 from service.store.access_tables import KeyTable
 
-MOST_WRONG_KEYS = 20  # per address and window
+MOST_WRONG_KEYS = 20  # for each address, in each window
 WINDOW_SECONDS = 60.0
-_MOST_CACHED = 4096  # maximum addresses with counts; maximum cached keys
+_MOST_CACHED = 4096  # maximum number of addresses with counts, and of cached keys
 
 
 class WrongKeys:
-    """Counts wrong keys per address, in windows that open with the first one. `now` is monotonic, in seconds."""
+    """Counts wrong keys per address, in windows, each opened by a wrong key. `now` is monotonic, in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # end of the window, and wrong keys in it
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # by source: end of window, and wrong keys
 
     def count(self, address: str) -> int | None:
         """Count a wrong key; return the seconds to wait if there are too many, else None."""
@@ -43,10 +43,10 @@ class WrongKeys:
 
 
 def _source(address: str) -> str:
-    """Return the address to count for; an IPv6 /64 network counts as one address."""
+    """Return the address or network that counts as the source: all addresses of an IPv6 /64 network count as one."""
     try:
         known = ipaddress.ip_address(address)
-    except ValueError:  # the path of a Unix socket, or empty
+    except ValueError:  # `address` is the path of a Unix socket, or empty
         return address
     if known.version == 4:
         return address
@@ -70,7 +70,7 @@ class Names:
         self.all = glob == "*"
         self._matches = re.compile(translate(glob)).match
         self._prefix = prefix = glob.partition("*")[0]
-        # A cursor just before the prefix: 0x7F sorts after every character of a name.
+        # A cursor before all names with the prefix: 0x7F sorts after every character of a name.
         self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + "\x7f" if prefix else ""
 
     def __contains__(self, name: str) -> bool:
@@ -93,7 +93,7 @@ class KeyRecord(BaseModel):
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
     """`admin` includes all other scopes."""
     models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
-    """Pattern of the names of the models that the key allows."""
+    """The key allows the models whose names match this pattern."""
     limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
     """Maximum rate of requests, such as `100/second`; None for no limit."""
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -121,7 +121,10 @@ class Caller:
 
 
 class Gatekeeper:
-    """Identifies callers by their keys. Caches records, so a revocation takes effect within `cache_seconds`."""
+    """Identifies callers by their keys. `now` returns seconds since the epoch.
+
+    Key records are cached, so a revocation takes effect within `cache_seconds`.
+    """
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
         self._table = table
@@ -130,7 +133,7 @@ class Gatekeeper:
         self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
 
     async def identify(self, key: str) -> Caller:
-        """Return the caller of a key. Raises UnauthenticatedError, StoreError."""
+        """Return the caller whose key this is. Raises UnauthenticatedError if the key is not valid, or StoreError."""
         if (shape := _KEY.fullmatch(key)) is None:
             raise UnauthenticatedError(_REFUSED)
         now, key_id = self._now(), shape[1]

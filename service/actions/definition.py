@@ -28,16 +28,16 @@ class ActionsDefinition(Body):
     `intercept` concern the vector of context and action together."""
     interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
     """Pairs of a namespace of the context and one of the action. The product of each feature of one and each of the
-    other is a feature too. By default all features of the context are multiplied with all of the action; an empty list
-    is for none."""
+    other is a feature too. By default, every feature of the context is multiplied by every feature of the action; an
+    empty list means no products."""
     log_actions: Literal["chosen", "all"] = "chosen"
     """Which actions the log keeps: the chosen one, or all of each request, with their probabilities."""
 
 
 def _read_named(given: object, read: ValidatorFunctionWrapHandler) -> Any:
-    """Validate features unless named: Pydantic would convert each object twice, and `FactorReader` checks them."""
+    """Validate features, except those of kind `named`, which `FactorReader` checks later."""
     if type(given) is dict and "indices" not in given and "values" not in given:
-        return given
+        return given  # Pydantic would convert each object twice
     return read(given)
 
 
@@ -100,13 +100,13 @@ def repeated(ids: Sequence[str]) -> Iterator[int]:
         seen.add(each)
 
 
-_MOST_BYTES = 2**23  # approximate maximum bytes of JSON in each of the two generations of a reader's cache
+_MOST_BYTES = 2**23  # bytes of JSON that fill a cache's recent generation, which then replaces the older one
 
 _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # configured as for a request
 
 
 class SourceAction:
-    """Like a `GivenAction`, but keeps the JSON of its features, which has been validated."""
+    """Like a `GivenAction`, but keeps the JSON of its features, which a `SourceReader` has checked."""
 
     __slots__ = ("_features", "id", "source")
 
@@ -123,7 +123,7 @@ class SourceAction:
 
 
 class SourceReader:
-    """Reads actions. Caches the JSON of valid features, in two generations: a full one replaces the older one."""
+    """Reads actions, and caches the JSON of valid features. Of named features, it checks only the JSON syntax."""
 
     def __init__(self) -> None:
         self._recent = set[bytes]()
@@ -131,13 +131,13 @@ class SourceReader:
         self._bytes = 0
 
     def read(self, actions: Iterable[tuple[str, bytes]]) -> list[SourceAction] | None:
-        """Return an action for each id and JSON of its features; None if the features of one are invalid."""
+        """Return an action for each pair of an id and the JSON of its features; None if the JSON of one is invalid."""
         found, known = list[SourceAction](), self._recent
         for id_, source in actions:
             if source not in known:
                 if not self._is_valid(source):
                     return None
-                known = self._recent  # it may be a new generation
+                known = self._recent  # `_is_valid` may have begun a new generation
             found.append(SourceAction(id_, source))
         return found
 

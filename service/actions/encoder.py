@@ -33,12 +33,12 @@ class ActionVectors:
         own, sides = actions.features, (features, actions.features)
         named = [side.size for side in sides if context_kind(side).has_names]
         products = actions.interactions != []
-        self._plain = 0 if named else own.size  # 0 if vectors are hashed: see `joined_vectors`
+        self._plain = 0 if named else own.size  # the number of an action's features; 0 if vectors are hashed
         self.size = max(named) if named else own.size * (1 + features.size * products)
         spaces = [dict.fromkeys(pair[side] for pair in actions.interactions or ()) for side in (0, 1)]
         groups = [{namespace: number for number, namespace in enumerate(each, 1)} for each in spaces]
         self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
-        for one, other in actions.interactions or ():  # group 0 is all namespaces without interactions
+        for one, other in actions.interactions or ():  # group 0: all namespaces without interactions
             self._crossed[groups[0][one], groups[1][other]] = True
         readers = [FactorReader(context_kind(side), groups[i], bool(named)) for i, side in enumerate(sides)]
         self.contexts, self.actions = readers
@@ -64,12 +64,12 @@ class ActionVectors:
         return len(action.values) * (1 + len(context.values) * self.crosses)
 
     def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
-        """Return the vectors of m candidates. `starts`, (n + 1,), is the first action of each of n contexts, then m."""
+        """Return the vectors of m candidates. Context i of n has the actions `starts[i]` … `starts[i + 1] - 1`."""
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
     def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
-        """Return the nonzero features of one candidate, before those with the same index are added up."""
+        """Return the nonzero features of one candidate. Features with the same index are listed separately."""
         names, hashes, values = list[str](), [np.empty(0, np.uint64)], [np.empty(0)]  # in case there are no features
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
             met = np.flatnonzero(self._crossed[context.factors.groups, group])

@@ -14,7 +14,7 @@ from service.contexts.kind import ContextKind
 from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
-_MOST_CACHED = 500_000  # features that fill one of the two generations of a cache, about 12 MB
+_MOST_CACHED = 500_000  # features (12 MB) that fill a cache's recent generation, which then replaces the older one
 
 
 _LARGEST = 1e100  # `NamedReader` clips numbers beyond this magnitude
@@ -23,7 +23,7 @@ _LARGEST = 1e100  # `NamedReader` clips numbers beyond this magnitude
 class Factors(NamedTuple):
     """The m features of a context or an action."""
 
-    hashes: Hashes  # (m,), of the names; or indices if vectors are not hashed
+    hashes: Hashes  # (m,), the hashes of the features' names; their indices if vectors are not hashed
     values: FloatArray  # (m,)
     groups: IntArray  # (m,), the number of each feature's namespace; 0 for namespaces without interactions
 
@@ -34,10 +34,10 @@ class FactorReader:
     def __init__(self, kind: ContextKind[Any], groups: Mapping[str, int], hashed: bool) -> None:
         self._kind = kind
         self._groups = groups
-        self._hashed = hashed  # if not, `Factors.hashes` are the indices of features
+        self._hashed = hashed  # if False, `Factors.hashes` contains the indices of the features
         self._recent: dict[Any, Factors] = {}
         self._older: dict[Any, Factors] = {}
-        self._cached = 0  # approximate features in the recent generation, plus 10 for each context or action
+        self._cached = 0  # approximate size of the recent generation, in features of 24 bytes
 
     @property
     def cache_bytes(self) -> int:
@@ -52,7 +52,7 @@ class FactorReader:
             raise _renamed(error, path) from None
 
     def read_action(self, action: GivenAction | SourceAction, path: str) -> Factors:
-        """Return the features of an action, as `read` does. Its `source`, if any, is the key in the cache."""
+        """Return the features of an action, as `read` does. An action's `source`, if any, is its key in the cache."""
         source = action.source
         if source is None:
             return self._read_cached(action.features) or self.read(action.features, path)
@@ -67,7 +67,7 @@ class FactorReader:
         return found
 
     def reading_cost(self, action: GivenAction | SourceAction) -> int:
-        """Return the cost of `read_action`, in multiply-adds."""
+        """Return the approximate cost of `read_action`, in multiply-adds."""
         if action.source is None:
             return self._kind.reading_cost(action.features)
         return self._kind.cost_of(action.source.count(b",") + 1)
@@ -83,7 +83,6 @@ class FactorReader:
             return self._recent.get(repr(given))
 
     def _read(self, given: object) -> Factors:
-        """Return the features of a parsed context or action. Named features are cached, in two generations."""
         if not self._kind.has_names:
             return self._new(given)
         found = self._read_cached(given)
@@ -140,7 +139,7 @@ def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
 def _flat(given: object) -> list[tuple[str, str, float]] | None:
     """Return the namespace, name and number of each feature, sorted; None unless all are plain, valid and unique.
 
-    Most actions qualify, and this is much faster than `NamedReader`, which reads the others and reports errors.
+    Most actions qualify, and this is much faster than `NamedReader`, which reads all other actions and reports errors.
     """
     if type(given) is not dict or not given:
         return None
@@ -167,4 +166,4 @@ def _key(given: object) -> Any:
     if type(given) is not dict:
         return None
     values = tuple(given.values())
-    return tuple(given), values, tuple(map(type, values))  # the types, as 1 == True
+    return tuple(given), values, tuple(map(type, values))  # with the types, because 1 == True

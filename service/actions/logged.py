@@ -1,7 +1,7 @@
 """Logged actions: the JSON in the part `actions` of a prediction's record.
 
-It is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`, with the chosen
-action only. With `log_actions: all`, "actions" has all candidates, each as `[id, features, probability]`.
+The JSON is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`. By default,
+"actions" has only the chosen action; with `log_actions: all`, it has each candidate as `[id, features, probability]`.
 """
 
 import json
@@ -18,8 +18,8 @@ class Logged(NamedTuple):
     """One action in the log."""
 
     id: str
-    features: Any  # as sent
-    probability: float | None  # None if unknown, or if the log has only the chosen action
+    features: Any  # as the client sent them
+    probability: float | None  # None if it is unknown, or if the log has only the chosen action
 
 
 class LoggedActions(NamedTuple):
@@ -27,11 +27,11 @@ class LoggedActions(NamedTuple):
 
     chosen: str  # the id of the chosen action
     n: int  # the number of candidates
-    actions: list[Logged]  # the chosen one only, or all
+    actions: list[Logged]  # only the chosen action, or all candidates
 
 
 def as_sent(given: object) -> Any:
-    """Return a parsed context, or the features of an action, as the JSON value sent; {} for None."""
+    """Return a parsed context, or the features of an action, as the JSON value that the client sent; {} for None."""
     return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given
 
 
@@ -51,7 +51,7 @@ def to_json(value: object) -> bytes:
 
 
 def decode(part: bytes) -> LoggedActions:
-    """Decode the actions of a round. Raises StoreCorruptError if they are not valid."""
+    """Decode the actions of a round; raise `StoreCorruptError` if they are invalid."""
     try:
         content = json.loads(part)
         found = [Logged(str(each[0]), each[1], each[2] if len(each) > 2 else None) for each in content["actions"]]

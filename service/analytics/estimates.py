@@ -23,11 +23,11 @@ class Subject(NamedTuple):
 
     @property
     def explores(self) -> bool:
-        """Whether the learner needs exploration; one that always gets the true label does not."""
+        """Whether the learner needs exploration; a learner that always gets the true label does not."""
         return not self.learner.needs_true_label
 
     def name_of(self, label: int) -> str:
-        """Return the label with this number; "number 3" if the label is unknown."""
+        """Return the label with this number; a text such as "number 3" if the label is unknown."""
         return self.labels[label] if label < len(self.labels) else f"number {label}"
 
 
@@ -51,7 +51,7 @@ class CountedModel(NamedTuple):
 
 
 def counted_model(stats: ModelStats) -> CountedModel:
-    """Decode a model's statistics, zeros if it has none; raise `StoreCorruptError` or `NewerVersionError`."""
+    """Decode a model's statistics, or zeros if it has none; raise `StoreCorruptError` or `NewerVersionError`."""
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:
@@ -69,7 +69,7 @@ def snapshot_lag(stats: ModelStats) -> int:
 
 
 def open_predictions(model: CountedModel, now: float) -> int:
-    """Return about how many predictions are open: the start of the window is accurate to 1/`SLOTS` of its length."""
+    """Return the number of open predictions, with the start of the window rounded to 1/`SLOTS` of its length."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -87,7 +87,7 @@ class Estimate(NamedTuple):
     mean: float | None
     low: float
     high: float
-    rounds: float  # their number; for a weighted mean, the effective number
+    rounds: float  # the number of rounds; for a weighted mean, the effective number
 
 
 UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
@@ -96,7 +96,8 @@ UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
 def observed(rounds: int, total: float, squares: float, level: float = LEVEL) -> Estimate:
     """Return the mean of rewards with Wilson's interval if each is 0 or 1, otherwise with the empirical Bernstein one.
 
-    `total` is the sum of the rewards, and `squares` that of their squares; they are equal only if each is 0 or 1.
+    `total` is the sum of the rewards, and `squares` the sum of their squares. These sums are equal only if each reward
+    is 0 or 1.
     """
     if not rounds:
         return UNKNOWN
@@ -107,10 +108,11 @@ def observed(rounds: int, total: float, squares: float, level: float = LEVEL) ->
 
 
 def _weighted(sums: LabelSums, labels: slice) -> Estimate:
-    """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
+    """Return the self-normalized weighted mean (SNIPS), with Wilson's interval for the effective number of rounds.
 
-    With weights w = 1/p, rewards r and mean v, this number is the smaller of Kish's, (Σw)²/Σw², and the number of
-    unweighted rewards of 0 or 1 (at least 1) whose mean v would have the estimated variance, Σw²(r - v)²/(Σw)².
+    With weights w = 1/p, rewards r and mean v, the effective number is the smaller of two. One is Kish's, (Σw)²/Σw².
+    The other, at least 1, is the number of unweighted rewards of 0 or 1 whose mean, if it were v, would have the
+    variance estimated for v, Σw²(r - v)²/(Σw)².
     """
     weights = sum(sums.weights[labels])  # Σw
     if not weights > 0.0:
@@ -127,7 +129,7 @@ def _weighted(sums: LabelSums, labels: slice) -> Estimate:
 
 
 def label_reward(sums: LabelSums, label: int) -> Estimate:
-    """Return the mean reward of the rounds that answered a label; number `MOST_LABELS` is all others together."""
+    """Return the mean reward of the rounds that answered a label; `MOST_LABELS` means all other labels together."""
     if label >= len(sums.rounds):
         return UNKNOWN
     return observed(sums.rounds[label], sums.rewards[label], sums.squares[label])
@@ -136,7 +138,7 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
 def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
-    Without contexts, no weights are needed: it is the mean reward of the rounds that answered the label.
+    Without contexts, no weights are needed: the estimate is the mean reward of the rounds that answered the label.
     """
     if not has_contexts:
         return label_reward(sums, label)
@@ -152,16 +154,17 @@ class Chance(NamedTuple):
     """An estimate of the mean reward of uniform draws, and how much of their distribution the log covers."""
 
     estimate: Estimate
-    covered: float  # estimated share of the uniform distribution that the log covers; about 1 for all of it
+    covered: float  # estimated share of the uniform distribution that the log covers; about 1 if it covers everything
 
 
 def chances(statistics: RoundStatistics) -> list[Chance]:
-    """Return estimates of the mean reward of uniform draws; empty without K labels or rounds.
+    """Return estimates of the mean reward of uniform draws; none if answers are not single labels, or without rounds.
 
-    The first is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and explored
-    draws. Over the former, Σ1/p estimates how many of the n rounds have a favourite, so a uniform draw answers it with
-    probability Σ1/p / (n·K). The weights of explored draws, which vary widely, then affect only the estimated reward of
-    exploring, not its share. Each stratified estimate bounds these weights by another of `CLIPS`.
+    The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
+    explored draws (all others). The sum of 1/p over draws of favourites estimates how many of the n rounds have a
+    favourite, so a uniform draw answers the favourite with probability Σ1/p / (n·K). The weights of explored draws,
+    which vary widely, then affect only the estimated reward of exploring, not the probability of exploring. Each
+    stratified estimate bounds these weights by a different one of `CLIPS`.
     """
     sums, chance, labels = statistics.by_label, statistics.chance, statistics.labels or 0
     n, all_weights = sum(sums.weighed), sum(sums.weights)

@@ -29,12 +29,12 @@ from service.store.values import LogEntry
 
 LEVEL = 0.95  # the confidence level of all intervals
 MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
-_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0  # see `Settings`, `chooses` and `clip_for`
-_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of a page of rounds; of all rounds, or of all their masks
+_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0  # bootstrap replicates, random seed, lower limit of `clip_for`
+_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # maximum size of a page of rounds; of all rounds, or of all their masks
 
 
 def clip_for(rounds: int) -> float:
-    """Return the largest weight of clipped IPS for n rounds: about √n, as in Ionides (2008), but at least 10."""
+    """Return the bound on the weights of clipped IPS for n rounds: about √n, as in Ionides (2008), but at least 10."""
     return max(_LEAST_CLIP, float(round(math.sqrt(rounds))))
 
 
@@ -68,7 +68,7 @@ def _abstention(found: Abstention) -> AbstentionValue:
 
 
 class _Page(NamedTuple):
-    rounds: LoggedRounds  # its contexts and eligible labels are left out
+    rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
 
 
@@ -93,7 +93,7 @@ class LatestRounds:
         return await self._compute.run(name, _values, model, pages, limit < most)  # the first call may compile
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
-        """Return pages of the readable rounds after `after`, up to `last` or the end of its log entry."""
+        """Return pages of the weighable rounds after `after`, up to the end of the log entry with round `last`."""
         pages, size = list[_Page](), max(1, _PAGE_BYTES // model.choice.records.round_bytes)
         while after < last:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
@@ -162,7 +162,7 @@ def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -
     """Choose the best constant label on one half of the rounds; return it for evaluation on the other half."""
     labels = model.definition.labels
     label = choose_label(label_sums(rounds, len(labels), _SEED))
-    allowed = np.concatenate([_allowed(page, label) for page in pages])  # elsewhere, the policy draws uniformly
+    allowed = np.concatenate([_allowed(page, label) for page in pages])  # where False, draws are uniform
     chances = np.where(allowed, (rounds.labels == label).astype(np.float64), 1.0 / rounds.counts)
     evaluated = Evaluated(GivenChances(chances), ~chooses(_SEED, rounds.numbers))
     return "best_constant", labels[label], evaluated

@@ -20,7 +20,7 @@ from service.schemas.models import ModelSummary
 from service.store.stored_models import UnreadModel
 from service.store.values import ModelStats
 
-LEAST_EVIDENCE = 10.0  # minimum effective rounds of a label to be the best one
+LEAST_EVIDENCE = 10.0  # a label can be the best one only with at least this effective number of rounds
 _MICRO = 1e6
 _RARE, _CERTAIN = PROPENSITY_BOUNDS.index(0.05), PROPENSITY_BOUNDS.index(0.9)
 _MOST_POINTS = 32  # maximum points in the sparkline of a listed model
@@ -69,7 +69,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
 
 
 def uniform_ips(statistics: RoundStatistics) -> float | None:
-    """Return the estimated reward of uniform draws over all rounds (IPS); None without K labels or rounds."""
+    """Return the IPS estimate of the reward of uniform draws; None without single labels, or without weights."""
     if not statistics.labels or not statistics.weighed:
         return None
     return statistics.reward_weights / (statistics.weighed * statistics.labels)
@@ -97,7 +97,7 @@ def _metric_of(subject: Subject, statistics: RoundStatistics) -> Literal["accura
 
 
 def _abstention(subject: Subject, statistics: RoundStatistics) -> schemas.AbstentionAnswer | None:
-    """Return the abstentions, their cost and the accuracy of the other rounds; None if the model cannot abstain."""
+    """Return the abstentions, their cost and the accuracy of the other rounds; None if the model never abstains."""
     if subject.learner.abstention_reward is None and not statistics.abstained:
         return None
     rounds, reward = sum(statistics.curve.rounds), sum(statistics.curve.rewards)
@@ -176,7 +176,7 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
 
 
 def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
-    """Return the label with the largest value, not retired and with enough evidence; None if there is none."""
+    """Return the label with the largest value among those that are active and have enough evidence, if any."""
     means = dict[int, float]()
     for k in range(min(statistics.labels or 0, MOST_LABELS)):
         value = estimates.label_value(statistics.by_label, k, has_contexts=subject.has_contexts)
@@ -249,7 +249,7 @@ def _sparkline(statistics: RoundStatistics) -> list[float | None]:
 
 
 class OverviewPage(NamedTuple):
-    """Models in name order, and the cursor of the next page; None on the last page."""
+    """Models in name order, and the cursor of the next page, which is None on the last page."""
 
     models: list[schemas.ModelOverview | UnreadModel]
     next_cursor: str | None
@@ -271,7 +271,7 @@ class StatisticsReports:
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 
     async def page(self, cursor: str, limit: int, own: Names) -> OverviewPage:
-        """Return up to `limit` models with names in `own` after the cursor, unreadable ones with their errors."""
+        """Return up to `limit` models after the cursor with names in `own`; for unreadable ones, return the errors."""
         page = await self._registry.page(cursor, limit, own)
         found = await asyncio.gather(*[self._stats(item) for item in page.models])
         cost = sum(map(_cost, [stats for stats in found if isinstance(stats, ModelStats)]))

@@ -10,16 +10,16 @@ from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
 from service.schemas.statistics import VerdictWord
 
-LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: the interval of a share can be 0.2 wide
+LEAST_ROUNDS = 100  # with fewer latest rounds, every model counts as exploring: intervals may be 0.2 wide or more
 ENOUGH_ROUNDS = 1000  # minimum latest rounds for the verdict `at_chance`
 SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
 CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
 ONE_LABEL = 0.95  # a label with at least this share of the latest rounds has nearly all traffic
-LEAST_EXPLORATION = 0.001  # mean probability of all other answers below which no exploration is left
+LEAST_EXPLORATION = 0.001  # if the answers not drawn have a smaller mean probability, no exploration is left
 COVERED = 0.5  # minimum `Chance.covered` of an estimate for the verdict `at_chance`
-STRETCHES = 7  # maximum parts of the earlier log with which the latest rounds are compared
-LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large from this much, or from this part of the reward
-_DROP_LEVEL = 0.99  # confidence level of stretches: high, as the best of several is compared
+STRETCHES = 7  # maximum number of stretches of the earlier log; the latest rounds are compared with the best one
+LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large if it is at least this, or this part of the reward
+_DROP_LEVEL = 0.99  # confidence level for stretches: high, because the best of several stretches is compared
 
 
 class Verdict(NamedTuple):
@@ -43,7 +43,7 @@ class _Case:
 
     @property
     def concentration(self) -> float:
-        """How certain decisions are, from 0 (uniform) to 1; without K labels, their mean propensity."""
+        """How certain decisions are, from 0 (uniform) to 1; without K labels, the mean propensity."""
         uniform = 1.0 / self.statistics.labels if self.statistics.labels else 0.0
         return (self.certainty - uniform) / (1.0 - uniform) if uniform < 1.0 else 1.0
 
@@ -65,16 +65,16 @@ class _Case:
 
     @cached_property
     def beaten(self) -> Estimate | None:
-        """The reward of uniform draws if the latest reward is clearly above it; otherwise None."""
+        """The estimated reward of uniform draws if the model's reward is clearly above it; otherwise None."""
         lowest = min((each.estimate for each in self.chances), key=lambda each: each.high, default=UNKNOWN)
-        # The latest rounds may be too few to be clear; then all rounds together must be clearly above it.
+        # The latest rounds may be too few for a clear result; then the reward of all rounds must clearly exceed it.
         if self.earned.low > lowest.high or ((self.earned.mean or 0.0) > lowest.high < self.served.low):
             return lowest
         return None
 
     @property
     def at_chance(self) -> Estimate | None:
-        """The reward of uniform draws if there are enough rounds and the latest reward does not exceed it by much."""
+        """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
         known = [each.estimate for each in self.chances if each.covered >= COVERED]
         narrowest = min(known, key=lambda each: each.high - each.low, default=None)
         if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
@@ -178,14 +178,14 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
 
 
 def _fall(statistics: RoundStatistics, latest: Epoch) -> str | None:
-    """Return a sentence if the latest reward is clearly, and by much, below that of an earlier stretch; else None."""
+    """Return a sentence if the latest reward is clearly and far below that of an earlier stretch; otherwise None."""
     curve = statistics.curve
     most = min(max(LEAST_ROUNDS, sum(curve.rounds) // (STRETCHES + 1)), ENOUGH_ROUNDS)
     start, n = len(curve.rounds), 0
     while start and n < most:
         start, n = start - 1, n + curve.rounds[start - 1]
     now = observed(n, sum(curve.rewards[start:]), sum(curve.squares[start:]), _DROP_LEVEL)
-    if n > latest.rounds:  # in a long curve, one bucket may have more than the latest rounds
+    if n > latest.rounds:  # in a long curve, a single bucket may cover more rounds than `latest`
         now = observed(latest.rounds, latest.reward, latest.squares, _DROP_LEVEL)
     size = max(len(curve.rounds) - start, -(-start // STRETCHES))  # buckets per stretch
     before = {end: _stretch(curve, end - size, end) for end in range(start, size - 1, -size)}
@@ -239,7 +239,7 @@ _CONDITION = (
 
 
 class Bound(NamedTuple):
-    """The proven bound on expected mistakes, plus the cost of abstentions, in excess of the comparator's loss."""
+    """The proven bound on the expected mistakes and costs of abstentions, beyond the comparator's loss."""
 
     mistakes: float | None  # None if no number is known
     note: str

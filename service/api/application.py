@@ -28,7 +28,10 @@ _UNTRACED = ("/livez", "/readyz", "/metrics")
 
 
 def tracing_configuration(on: bool) -> TelemetryConfig:
-    """Return FastAPI's tracing settings. If on, each request not in `_UNTRACED` gets a span under its `traceparent`."""
+    """Return FastAPI's tracing settings.
+
+    If `on`, each request gets a span, a child of the one in its `traceparent` header. `_UNTRACED` lists the exceptions.
+    """
     return {
         "tracing": on,
         "auto_configure": on,

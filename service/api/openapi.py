@@ -62,7 +62,7 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
 
 
 def complete_openapi(app: FastAPI) -> None:
-    """Extend the application's openapi.json with the items of batches, links, API keys and refusals."""
+    """Extend the application's openapi.json with the schema of batch items, and with links, API keys and refusals."""
     plain = app.openapi
 
     def complete() -> JsonObject:
@@ -81,7 +81,7 @@ def complete_openapi(app: FastAPI) -> None:
 
 
 def serve_openapi(app: FastAPI, compute: Compute) -> None:
-    """Serve `openapi.json`. A thread builds it at the first request, in 0.4 s of processor time."""
+    """Serve `openapi.json`. A thread builds it at the first request, which takes 0.4 s of processor time."""
     turn, built = asyncio.Lock(), list[bytes]()
 
     async def openapi(_request: Request) -> Response:
@@ -123,12 +123,12 @@ _REFUSED: tuple[type[errors.WagerError], ...] = (
 )
 _REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))
 _OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
-"""If no keys are required, an unknown host is refused in every request, a foreign origin only in writing ones."""
+"""If no keys are required, requests with an unknown `Host` are refused, and so are writes from a foreign `Origin`."""
 _OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])
 _OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
 _OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
 _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
-"""A webhook needs no particular Content-Type, and is refused with `invalid-request` if it is not JSON."""
+"""A webhook may have any Content-Type. If its body is not JSON, the webhook is refused with `invalid-request`."""
 
 
 def _describe_access(api: JsonObject) -> None:

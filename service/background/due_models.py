@@ -1,4 +1,4 @@
-"""Visits models with expired predictions or old rounds, whether or not this worker has loaded them."""
+"""Visits the models that need background work, whether or not this worker has loaded them."""
 
 import asyncio
 import logging
@@ -14,17 +14,17 @@ from service.store.values import Due
 _log = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 30.0
-"""Seconds between two additions of a worker's loaded models to a list: a fail-over of the store may lose some."""
+"""Seconds after which a worker adds its loaded models to a list again: a fail-over of the store may have lost some."""
 
 _RETRY_SECONDS = 60.0
 """Seconds until the next visit to a model after a failed one."""
 
 _BLOCKS_AT_ONCE = 64
-"""Maximum blocks closed per visit, in a few milliseconds. Then other models get a turn."""
+"""Maximum blocks closed per visit, which takes a few milliseconds. Then other models get a turn."""
 
 
 class DueModels:
-    """Visits the due models of one list. All workers do; the store reserves each model for one of them at a time.
+    """Visits the due models of one list. Every worker does so; the store reserves each model for one worker at a time.
 
     Args:
         environment: provides the store, the offset to add to its clock, and a monotonic clock.
@@ -32,8 +32,8 @@ class DueModels:
         work: a description of the work, for the log.
         visit: does the work for one model, and schedules the next visit.
         loaded: returns the loaded models of this worker that belong on the list.
-        at_once: models visited concurrently; few, because requests need the connections to the store too.
-        lease: seconds for which a model is reserved. If the worker dies, another one visits the model afterwards.
+        at_once: how many models are visited concurrently: few, because requests need the connections to the store too.
+        lease: seconds for which a model is reserved. If the worker dies, another worker visits the model after that.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class DueModels:
 
 
 def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
-    """Return the visits that close expired predictions."""
+    """Return the object that visits models to close their expired predictions."""
     store, offset = environment.store, environment.store_offset
 
     async def close(key: ModelKey) -> None:
@@ -90,11 +90,11 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
 
 
 def retention(environment: Environment, sessions: SessionCache) -> DueModels:
-    """Return the visits that trim rounds older than their model's `retain_seconds`."""
+    """Return the object that visits models to trim their rounds older than `retain_seconds`."""
     store, offset = environment.store, environment.store_offset
 
     async def trim(key: ModelKey) -> None:
-        if await store.forget_old(key, offset()):  # some must stay until a newer snapshot is stored
+        if await store.forget_old(key, offset()):  # some old rounds must stay until a newer snapshot is stored
             await sessions.write_snapshot(key.name)
             await store.forget_old(key, offset())
 

@@ -1,7 +1,7 @@
 """Folds the shadows of every model, whether or not this worker has loaded the model.
 
 The store reserves each model for one worker at a time. A visit starts from the stored snapshots and ends by writing new
-ones, so any worker can continue. If a worker dies, another one repeats its last visit.
+ones, so any worker can continue. If a worker dies, another worker repeats the unfinished visit.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 _LONGEST_REST = 1.0
-"""Maximum seconds of rest. Usually, only a computation that compiles a kernel takes longer."""
+"""Maximum seconds of rest. Usually, only a computation that compiles a kernel would need a longer one."""
 
 
 class RestingCompute(Compute):
     """Runs one computation at a time in the threads of another pool, and rests after each for as long as it took.
 
-    Background computations therefore take about half of one core of each worker at most.
+    Each worker's background computations therefore use at most about half of one core.
 
     Args:
         compute: the other pool.
@@ -73,11 +73,11 @@ _BYTES_PER_SECOND = 2_000_000
 """Snapshot bytes per additional second of pause, because each visit reads and writes the whole snapshot."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds until the next visit to a model of which every lagging shadow failed."""
+"""Seconds until the next visit to a model if the folds of all its lagging shadows failed."""
 
 
 def shadow_folds(environment: Environment) -> DueModels:
-    """Return the visits that fold shadows. If one outlasts its lease and another begins, the newer snapshot stays."""
+    """Return the object that folds shadows. If a visit outlasts its lease, the store keeps the newest snapshot."""
     work = "folding the shadows"
     return DueModels(environment, Due.SHADOWS, work, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
 
@@ -116,7 +116,7 @@ class _ShadowFolds:
             replica = ShadowReplica(model, self._store, self._compute, shadow)
             is_done = await replica.advance(lambda: self._monotonic() < ends_at)
             await replica.snapshot()
-        except ShadowNotFoundError:  # removed or replaced: read the shadows again
+        except ShadowNotFoundError:  # removed or replaced: the next visit reads the shadows again
             return 0.0
         except (ModelNotFoundError, StoreUnavailableError, StoreFullError):
             raise

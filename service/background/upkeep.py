@@ -1,4 +1,4 @@
-"""The upkeep of a replica: folds the rounds this worker recorded, writes snapshots, and publishes statistics."""
+"""The upkeep of a replica: folds the rounds that this worker recorded, writes snapshots, and publishes statistics."""
 
 import asyncio
 import json
@@ -13,15 +13,15 @@ from service.store.capabilities import Snapshots
 from service.store.values import PublishedStatistics
 
 SNAPSHOT_EVERY = 1_000
-"""New rounds and changes after which a snapshot is written; more if the state is larger than these rounds."""
+"""New rounds and changes after which a snapshot is written; more if the state has more bytes than these rounds."""
 
 SNAPSHOT_PAUSE = 1.0
 """Minimum seconds between two snapshots. Folding one second's rounds again takes less than a second."""
 
 SNAPSHOT_AGE = 30.0
-"""Seconds after which a snapshot is written even with few new rounds; longer for a large state."""
+"""Seconds after which a snapshot is written even if there are few new rounds; more for a large state."""
 
-_BYTES_PER_SECOND = 2_000_000
+_BYTES_PER_SECOND = 2_000_000  # bytes of the state for each second that is added to `SNAPSHOT_AGE`
 
 
 class SnapshotPolicy:
@@ -82,8 +82,8 @@ class StatisticsPublisher:
         self._store = store
         self._now = now
         self._due = -math.inf  # earliest time of the next publication
-        self._rounds = 0  # in the published statistics
-        self._batches = 0  # batches of predictions at the last publication
+        self._rounds = 0  # rounds in the published statistics
+        self._batches = 0  # batches of predictions made by the last publication
         self._warned = False
 
     async def publish_if_due(self, batches: int) -> None:
@@ -108,7 +108,7 @@ class StatisticsPublisher:
         self._rounds = await self._store.publish_statistics(replica.model.key, published)
 
     def _warn(self, warnings: list[str]) -> list[str]:
-        """Log the learner's warnings, unless some were logged before; return them."""
+        """Log the learner's warnings if none were logged before; return the warnings."""
         if warnings and not self._warned:
             _log.warning("model %s: %s", self._replica.model.name, " ".join(warnings))
             self._warned = True
@@ -116,18 +116,18 @@ class StatisticsPublisher:
 
 
 FOLD_EVERY = 64
-"""Unfolded rounds at which a background fold starts; few, because requests wait while the store reads the rounds and
-the worker folds them. The rounds of one batch are still folded together."""
+"""Unfolded rounds at which a background fold starts: few, because requests wait while the store reads the rounds and
+the worker folds them. The rounds of a larger batch are still folded together."""
 
 FOLD_EVERY_IF_LATE = 512
-"""The same, if predictions may lag: a larger fold costs less per round."""
+"""Unfolded rounds at which a background fold starts if predictions may lag: a larger fold costs less per round."""
 
 _READ_AFTER = 0.75
 """Fraction of the allowed lag after which a request starts a background fold. Predictions wait only if the fold takes
 longer than the rest of the lag."""
 
 _LONGEST_PAUSE = 1.0
-"""Maximum seconds between two folds of a model that serves requests. A longer pause saves little."""
+"""Maximum seconds between two folds while requests arrive, whatever the allowed lag. A longer pause saves little."""
 
 
 class Upkeep:
@@ -170,7 +170,7 @@ class Upkeep:
         self._start_if_due()
 
     async def run(self) -> None:
-        """Fold the rounds this worker recorded; write a snapshot and publish statistics if due.
+        """Fold the rounds that this worker recorded. Write a snapshot, and publish statistics, if they are due.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

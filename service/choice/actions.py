@@ -33,12 +33,15 @@ from service.store.records.codecs import AnswerArray, SparseCodec, label_codec
 from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
-_BYTES_PER_NUMBER = 16  # of an entry of a vector: its index and its value
+_BYTES_PER_NUMBER = 16  # bytes of one entry of a vector: its index and its value
 _CANDIDATES_AT_ONCE = 10_000  # maximum candidates decided together, unless one request has more
 
 
 class ActionChoice(Choice):
-    """Chooses among the actions of a request. Predictions that saw `since` changes have this learner's evidence."""
+    """Chooses among the actions of a request.
+
+    Predictions that saw fewer than `since` changes contain another learner's evidence, of any size.
+    """
 
     things = "actions"
     shares_blocks = False
@@ -64,7 +67,7 @@ class ActionChoice(Choice):
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
         cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
         for action in request.actions or ():
-            cost += max(costs.ACTION, of_features(action) // 2)  # half: many are cached
+            cost += max(costs.ACTION, of_features(action) // 2)  # half, because many actions are cached
             if cost >= enough:
                 break
         return cost
@@ -82,7 +85,7 @@ class ActionChoice(Choice):
         return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
-        """Return an upper bound on the entries of all vectors; raise `TooManyFeaturesError` if it exceeds a limit."""
+        """Return an upper bound on the entries of all vectors; raise `TooManyFeaturesError` if a limit is exceeded."""
         most, total = max(factors, key=lambda each: len(each.values)), sum([len(each.values) for each in factors])
         if self._vectors.entries(context, most) > MOST_FEATURES:
             i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
@@ -189,7 +192,7 @@ class ActionChoice(Choice):
         return self._learner.fold_unchecked(state, chosen)
 
     def candidate_features(self, request: PredictionRequest) -> Iterator[list[FeatureEntry]]:
-        """Yield the features of each candidate's vector."""
+        """Yield, for each candidate of a parsed request, the features of its vector."""
         read = _parsed(request)
         context = NamedFactors(self._vectors.contexts.names(read.given), read.context)
         for action, factors in zip(read.actions, read.factors, strict=True):

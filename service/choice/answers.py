@@ -28,14 +28,14 @@ from service.tuples import named_tuples
 
 
 class Shown(NamedTuple):
-    """An answer or a truth as clients see it: a label or an action's id, or several labels. The other field is None."""
+    """An answer or a truth as clients see it. One field is None, or both are if the truth is unknown."""
 
-    label: str | None
-    labels: list[str] | None
+    label: str | None  # a label, or the id of an action
+    labels: list[str] | None  # a set or a ranking of labels
 
 
 _MOST_SHOWN = 10  # maximum labels that an error lists
-NOTHING = Shown(None, None)  # an unknown truth: both fields are None
+NOTHING = Shown(None, None)  # an unknown truth
 
 
 class Answers(ABC):
@@ -51,15 +51,15 @@ class Answers(ABC):
 
     @property
     def may_abstain(self) -> bool:
-        """Whether the last label means to abstain."""
+        """Whether choosing the last label means abstaining."""
         return self.codec.abstention > 0.0
 
     def abstains(self, number: int | None) -> bool:
-        """Return whether the label of this number means to abstain."""
+        """Return whether choosing the label with this number means abstaining."""
         return self.may_abstain and number == len(self._labels) - 1
 
     def check_truth(self, number: int, field: str) -> None:
-        """Raise `WrongTruthError` if the label of this number cannot be the true one."""
+        """Raise `WrongTruthError` if the label with this number cannot be the true one."""
         if self.abstains(number):
             raise WrongTruthError(f"got {shown(self._labels[number])}, which means to abstain; send the answer", field)
 
@@ -70,11 +70,11 @@ class Answers(ABC):
 
     @abstractmethod
     def show(self, outputs: AnswerArray) -> list[Shown]:
-        """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
+        """Convert n answers or truths to labels; `outputs`, (n, ...), are as the codec decodes them."""
 
     @abstractmethod
     def read(self, feedback: FeedbackInput) -> bytes | None:
-        """Return the encoded truth of feedback; None if it has none; raise an error if it is invalid for the model."""
+        """Return the truth in feedback, encoded; None if it has none. Raise an error if it does not fit the model."""
 
 
 class SingleLabels(Answers):

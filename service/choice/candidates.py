@@ -18,7 +18,7 @@ class Candidates(NamedTuple):
 
     starts: IntArray  # (n + 1,), from 0 to m
     eligible: BoolArray  # (m,), at least one for each request; (0,) if all are
-    contexts: Contexts  # not prepared: n for labels; for actions, m vectors of context and action together
+    contexts: Contexts  # not prepared: for labels, n contexts; for actions, m vectors of context and action together
 
     @property
     def n(self) -> int:
@@ -34,7 +34,7 @@ def uniform(starts: IntArray, eligible: BoolArray) -> FloatArray:
 
 
 def conditioned(probabilities: FloatArray, starts: IntArray, eligible: BoolArray) -> FloatArray:
-    """Return distributions (m,) conditioned on a mask (m,) of candidates; uniform if none of these has probability."""
+    """Return distributions (m,) conditioned on a mask (m,); uniform if all marked candidates have probability 0."""
     mass = np.where(eligible, probabilities, 0.0)
     totals = np.repeat(np.add.reduceat(mass, starts[:-1]), np.diff(starts))
     given: FloatArray = np.where(totals > 0.0, mass / np.where(totals > 0.0, totals, 1.0), uniform(starts, eligible))
@@ -42,7 +42,7 @@ def conditioned(probabilities: FloatArray, starts: IntArray, eligible: BoolArray
 
 
 def without(starts: IntArray, eligible: BoolArray, chosen: IntArray) -> BoolArray:
-    """Return the mask (m,) of the candidates that remain after each request chose one: `chosen`, (n,), by position."""
+    """Return the mask (m,) of the candidates that remain after request i chose the one at position `chosen[i]`."""
     left = eligible.copy() if eligible.size else np.ones(starts[-1], np.bool_)
     left[starts[:-1] + chosen] = False
     return left

@@ -1,4 +1,7 @@
-"""The interface of a choice among candidates, which `labels` and `actions` implement."""
+"""The interface of a choice among candidates, which `labels` and `actions` implement.
+
+A request with `top` gets several different answers, each in a *slot*. Each slot is a prediction.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,7 +26,7 @@ from service.store.records.records import RecordFormat
 
 
 def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNorm, context: object) -> None:
-    """Raise `NormExceededError` if a checked context exceeds the bound: an entry or its length, depending on `norm`."""
+    """Raise `NormExceededError` if a checked context's largest absolute entry, or Euclidean norm, exceeds the bound."""
     numbers, bound = kind.numbers(context), preparation.room
     if norm == "maximum":
         position = next((i for i, number in enumerate(numbers) if abs(number) > bound), None)
@@ -40,11 +43,11 @@ def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNo
         raise errors.NormExceededError(f"got a norm of {length:.9g}; must be at most {most}", "context")
 
 
-_SUM_TOLERANCE = 1e-9  # of the probabilities of a policy
+_SUM_TOLERANCE = 1e-9  # maximum difference between 1 and the sum of a policy's probabilities
 # Maximum bytes of a request's rounds if all slots get feedback: each round contains the whole context.
 _MOST_ROUND_BYTES = 2**26
 
-# Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the record of all slots.
+# Maximum bytes of the record of a request's slots. Feedback for one slot reads the whole record.
 _MOST_SLOT_BYTES = 2**22
 
 
@@ -54,7 +57,7 @@ class LoggedChoice(NamedTuple):
     answer: Shown
     right: Shown  # the true answer; `NOTHING` if unknown
     context: Any  # as the client sent it
-    actions: Any = None  # `service.actions.logged.LoggedActions` of a model with actions
+    actions: Any = None  # if the model has actions, a `service.actions.logged.LoggedActions`
 
 
 class Choice(ABC):
@@ -63,20 +66,23 @@ class Choice(ABC):
     definition: ModelDefinition
     answers: Answers
     contexts: ContextKind[Any]
-    preparation: Preparation  # of contexts, or of vectors of candidates, for the learner
+    preparation: Preparation  # how contexts, or vectors of candidates, are prepared for the learner
     records: RecordFormat
     things: str  # the plural of what is chosen, for messages
-    active: BoolArray  # the labels that are not retired, (K,); (0,) for a model with actions
+    active: BoolArray  # the mask of the labels that are not retired, (K,); (0,) for a model with actions
     uniforms: int  # U, the number of uniform random numbers that one answer consumes
     shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
     @abstractmethod
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """Return the cost of `parse` in multiply-adds; from `enough` on, it need not be exact."""
+        """Return the cost of `parse` in multiply-adds; it need not be exact once it reaches `enough`."""
 
     @abstractmethod
     def parse(self, request: PredictionRequest) -> PredictionRequest:
-        """Parse a request's context and actions; return it with the result, which no change of the model affects."""
+        """Return the request with its context and actions parsed.
+
+        The result stays valid if the model changes; the options do not: see `check_options`.
+        """
 
     @abstractmethod
     def count(self, request: PredictionRequest) -> int:
@@ -84,19 +90,22 @@ class Choice(ABC):
 
     @abstractmethod
     def check_names(self, request: PredictionRequest) -> None:
-        """Check the names and the policy in the options of a parsed request; raise `InvalidInputError` if invalid."""
+        """Raise `InvalidInputError` if a name or the policy in the options of a parsed request is invalid."""
 
     def fit_together(self, requests: Requests) -> bool:
-        """Check whether `check` would return every request unchanged; False if that is slow to determine."""
+        """Check whether `check` would return every request unchanged; return False if that is slow to determine."""
         return False
 
     @abstractmethod
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """Return the approximate bytes that the slots of a parsed request share, and those of each slot."""
+        """Return the approximate bytes that the slots of a parsed request share, and those that each slot adds."""
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """Return bytes that are equal only for parsed requests with equal contexts and actions, and the bytes' kind."""
+        """Return bytes that identify a parsed request's context and actions, and a tag of at most 16 bytes.
+
+        The tag separates the hashes of different encodings.
+        """
 
     @abstractmethod
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
@@ -112,7 +121,7 @@ class Choice(ABC):
 
     @abstractmethod
     def slices(self, requests: Requests) -> list[slice]:
-        """Divide parsed requests into slices, each decided together at a cost of about `costs.SLICE`."""
+        """Divide parsed requests into slices; deciding one slice costs about `costs.SLICE`."""
 
     @abstractmethod
     def deciding_cost(self, requests: Requests) -> int:
@@ -124,14 +133,17 @@ class Choice(ABC):
 
     @abstractmethod
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of each candidate (m,), 0 if not eligible, and the evidence (n, E)."""
+        """Return the probability of each candidate, (m,), and the evidence, (n, E).
+
+        Ineligible candidates have probability 0. For rankings, there are no probabilities, (0,).
+        """
 
     @abstractmethod
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
+        """Decide, and draw one answer to each of n requests with uniform numbers (n, U) in [0, 1).
 
-        The result contains the probabilities of all m candidates, in any shape. The labels in `draws` are positions of
-        candidates; for sets and rankings, they are rows as in `learners.answers`.
+        The probabilities in the result are (n, K) for labels and (m,) for actions; for rankings there are none, (n, 0).
+        The labels in `draws` are positions of candidates; for sets and rankings, rows as in `learners.answers`.
         """
 
     @property
@@ -150,7 +162,7 @@ class Choice(ABC):
 
     @abstractmethod
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """Return the choice in row i of some logged rounds."""
+        """Return the choice that row i of logged rounds records."""
 
     @abstractmethod
     def counts(self, rows: LogRows) -> IntArray:
@@ -188,7 +200,7 @@ class Choice(ABC):
             raise errors.TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
-        """Check a parsed request's options, which a change of the model may invalidate; raise `InvalidInputError`."""
+        """Raise `InvalidInputError` if a parsed request's options are invalid. Changes of the model may cause this."""
         options, holdout = request.options, self.definition.holdout
         if options is NO_OPTIONS and holdout is None:
             return

@@ -21,10 +21,10 @@ class Chosen(NamedTuple):
 
     draws: Draws  # n * m
     evidence: FloatArray  # (n * m, E)
-    sound: BoolArray  # (n * m,), see `Choices`
+    sound: BoolArray  # (n * m,), whether propensity and evidence are finite
     contexts: Contexts  # to be stored: n * m, or n if the slots of a request share its context
-    parts: OptionalFields  # stored beside them
-    candidates: Candidates  # of the first slot
+    parts: OptionalFields  # stored beside the contexts
+    candidates: Candidates  # those of the first slot
     probabilities: FloatArray  # of these candidates
 
 
@@ -33,8 +33,8 @@ def choose(
 ) -> Chosen:
     """Choose the answers to n parsed requests with m slots each.
 
-    Each request has at least m candidates. `held_out`, (n,), marks the requests of the holdout; None without one.
-    `uniforms` is (n, m, U), in [0, 1).
+    Each request has at least m eligible candidates. `held_out`, (n,), marks the requests of the holdout; it is None if
+    the model has no holdout. `uniforms` is (n, m, U), in [0, 1).
     """
     candidates = choice.candidates(requests)
     override = override_of(choice.definition, requests, candidates, held_out, choice.positions)

@@ -23,11 +23,14 @@ from service.store.records.codecs import AnswerArray
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
-_BYTES_PER_NUMBER = 16  # an index and a value
+_BYTES_PER_NUMBER = 16  # bytes of an index and a value
 
 
 class LabelChoice(Choice):
-    """Chooses among the labels of one model. Predictions that saw `since` changes have evidence of this size."""
+    """Chooses among the labels of one model.
+
+    Predictions that saw fewer than `since` changes contain another learner's evidence, of any size.
+    """
 
     things = "labels"
     shares_blocks = True

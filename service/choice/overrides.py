@@ -12,10 +12,10 @@ from service.schemas.models import ModelDefinition
 
 
 class Override(NamedTuple):
-    """The requests of a batch that another policy answers, and its probabilities."""
+    """Which requests of a batch another policy answers instead of the learner, and that policy's probabilities."""
 
     rows: BoolArray  # (n,), the mask of these requests
-    probabilities: FloatArray  # (m,), of all candidates; those of other requests are unused
+    probabilities: FloatArray  # (m,), of all candidates; those of the other requests are unused
 
 
 def override_of(
@@ -27,8 +27,8 @@ def override_of(
 ) -> Override | None:
     """Return which of n requests another policy answers, and how; None if the learner answers all of them.
 
-    `held_out`, (n,), marks the requests of the holdout; None without one. `positions` returns the position of each
-    candidate of a request by its label or id.
+    `held_out`, (n,), marks the requests of the holdout; it is None if the model has no holdout. `positions` returns the
+    position of each candidate of a request by its label or id.
     """
     if held_out is None:
         if definition.mode != "logging":
@@ -41,14 +41,14 @@ def override_of(
     for i in np.flatnonzero(rows).tolist():
         own, at = probabilities[candidates.starts[i] : candidates.starts[i + 1]], positions(requests[i])
         policy = _policy(definition, requests[i].options, bool(held_out[i]))
-        if policy and all(own[at[name]] > 0.0 for name in policy):  # else uniform: its label may be ineligible
+        if policy and all(own[at[name]] > 0.0 for name in policy):  # else it stays uniform, as for an ineligible label
             own[:] = 0.0
             own[[at[name] for name in policy]] = list(policy.values())
     return Override(rows, probabilities)
 
 
 def _policy(definition: ModelDefinition, options: Options, held_out: bool) -> dict[str, float]:
-    """Return the policy's probabilities by label or id; empty if it is uniform."""
+    """Return the other policy's probabilities by label or id; nothing if that policy is uniform."""
     if not held_out:
         return dict(options.policy or ())
     holdout = definition.holdout

@@ -17,10 +17,10 @@ class Options(NamedTuple):
     """The optional parts of a request that change how it is answered."""
 
     eligible: tuple[str, ...] | None = None  # None: every label of the model, or every action of the request
-    baseline: str | None = None  # the client's own choice, which a holdout may answer
+    baseline: str | None = None  # the client's own choice, which may be the answer in the holdout
     policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
     activated: bool = True  # whether the prediction accepts feedback immediately
-    top: int | None = None  # the number of slots; None for one answer without slots
+    top: int | None = None  # the number of slots (`service.choice.choice`); None for one answer without slots
 
     def encode(self) -> bytes:
         """Return bytes that are equal only for equal options; the order of names does not matter."""
@@ -39,14 +39,14 @@ class ParsedActions(NamedTuple):
     context: Factors
     actions: Sequence[GivenAction]
     factors: Sequence[Factors]
-    entries: int  # an upper bound on the entries of all vectors
+    entries: int  # an upper bound on the entries of all candidates' vectors
 
 
 class PredictionRequest(NamedTuple):
     """A request for one prediction."""
 
     context: GivenContext
-    id: PredictionId | None  # chosen by the client; None: the service generates one
+    id: PredictionId | None  # chosen by the client; if None, the service generates one
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None

@@ -20,8 +20,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of what separates two parts of a body
 _PIECE = 8192  # bytes parsed at once, so that few pipelined requests are queued
-# Head timeouts between two checks of a reader. In less time, even an acceptable reader may seem to stop: the buffers on
-# the way to it empty in steps, and it may need a minute for one step.
+# The time between two checks of a reader, in head timeouts. In less time, even an acceptable reader may seem to have
+# stopped: the buffers on the way to the reader empty in steps, and one step may take a minute.
 _CHECKED_AFTER = 16
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -30,20 +30,22 @@ _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\
 class Deadlines(NamedTuple):
     """Limits on the time for which a client may block a connection."""
 
-    head: float  # seconds until a head is complete, from the connection, its first byte, or an early response
-    min_rate: float  # minimum average bytes per second that a client must read; 0 for none
+    # Seconds within which a head must be complete. They are counted from the start of the connection, from the head's
+    # first byte, or from a response that was sent before its request had arrived completely.
+    head: float
+    min_rate: float  # bytes per second that a client must read on average; 0 for no minimum
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """The protocol of one connection, with the limits above."""
+    """Uvicorn's protocol of one connection, with the limits that the module describes."""
 
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
         self._deadlines = deadlines
         self._begun = self._arrived = self._answered = 0  # numbers of complete heads, requests and responses
         self._silent = 0  # bytes since the last head or part of a body
-        self._held: deque[bytes] = deque()  # data to parse after the next response
-        self._ending: Callable[[], None] | None = None  # refuses invalid data after the responses to earlier requests
+        self._held: deque[bytes] = deque()  # received data that is parsed after the next response
+        self._ending: Callable[[], None] | None = None  # refuses invalid data; called after all earlier responses
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
 
@@ -94,7 +96,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def _feed(self, data: bytes) -> None:
         """Feed the parser, and ignore upgrades, as servers may (RFC 9110, section 7.8).
 
-        The parser ends after the head of an upgrade. A new one gets the same head without `Upgrade`, then the body.
+        The parser stops after the head of a request to upgrade. A new parser then gets the same head without `Upgrade`,
+        and the body. CONNECT is refused.
         """
         while data:
             try:
@@ -133,7 +136,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begun += 1
         self._head_timer = _cancel(self._head_timer)
         super().on_headers_complete()
-        self.headers = []  # a new list for trailers: none may count as a header (RFC 9110, section 6.5.1)
+        self.headers = []  # trailers go to this new list, so that none counts as a header (RFC 9110, section 6.5.1)
 
     def on_body(self, body: bytes) -> None:
         """Reset the count of silent bytes: the body continues."""
@@ -149,7 +152,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Continue reading after a response."""
+        """Count a response. Then refuse invalid data that has arrived, or go on reading."""
         self._answered += 1
         super().on_response_complete()
         if self._ending is not None:

@@ -1,7 +1,8 @@
 """The commands `wager keys`. All but `webhook-secret` need access to the store, and none needs an API key.
 
-They use the store at WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, with or without a running
-service. A running service accepts a new key immediately, and a revoked key for up to WAGER_KEY_CACHE_SECONDS.
+They use the store at WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, whether or not a service is
+running. A running service accepts a new key immediately, and still accepts a revoked key for up to
+WAGER_KEY_CACHE_SECONDS.
 """
 
 import base64

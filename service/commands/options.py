@@ -17,7 +17,7 @@ EXIT_SETTINGS = 2
 EXIT_APPLICATION = 3  # uvicorn's exit code if the application does not start
 EXIT_ADDRESS = 4
 EXIT_STORE = 5
-EXIT_INTERRUPTED = 130  # as shells report a process that SIGINT ended
+EXIT_INTERRUPTED = 130  # the code that shells report for a process that SIGINT ended
 _T = TypeVar("_T")
 
 
@@ -28,7 +28,10 @@ def fail(message: str, code: int = EXIT_REFUSED) -> NoReturn:
 
 
 def read_settings(**options: Any) -> "Settings":
-    """Read the settings; options except None override them. End the command with a line for each invalid setting."""
+    """Read the settings. Each option that is not None overrides its setting.
+
+    If settings are invalid, print a line about each of them and end the command with `EXIT_SETTINGS`.
+    """
     from pydantic import ValidationError
 
     from service.error_messages.json_schemas import root_of
@@ -56,7 +59,7 @@ def _unknown(name: str) -> str:
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]], *, create: bool = True) -> _T:
-    """Call `work` with the configured store, and return its result. The service may be running or not.
+    """Call `work` with the configured store, and return the result of `work`. The service may be running or not.
 
     End the command with `EXIT_STORE` if the store fails, or if it does not exist and `create` is false; end it with
     `EXIT_REFUSED` if `work` raises another `WagerError`.

@@ -22,7 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class _Exit(threading.Event):
-    """An event that also counts as set while SIGINT or SIGTERM is queued: a rolling restart handles no signals."""
+    """An event that also counts as set while SIGINT or SIGTERM is queued.
+
+    While uvicorn replaces the workers one by one, it only queues signals, but it stops once this event is set.
+    """
 
     def __init__(self, signals: list[int]) -> None:
         super().__init__()
@@ -35,8 +38,8 @@ class _Exit(threading.Event):
 class Supervisor(Multiprocess):
     """Replaces dead workers at once.
 
-    Uvicorn's supervisor keeps the worker's end of the health-check pipe open. If a worker died during its check, it
-    would therefore wait for the timeout of a hung worker, without replacing any worker.
+    Uvicorn's supervisor keeps the worker's end of the health-check pipe open. If a worker died during its check, the
+    supervisor would therefore wait for the timeout of a hung worker, without replacing any worker.
     """
 
     def __init__(self, config: "uvicorn.Config", sockets: list[socket.socket]) -> None:
@@ -71,14 +74,14 @@ if TYPE_CHECKING:
 def serve(**options: str | None) -> None:
     """Run the service: the API and, unless --store-url names a store, an embedded one.
 
-    Each option overrides its environment variable, --data-dir WAGER_DATA_DIR.
+    Each option overrides its environment variable: --data-dir overrides WAGER_DATA_DIR.
 
     Sizes are in bytes and may have a unit, such as 64MiB.
 
     WAGER_WEBHOOK_SECRETS has no option: a list of processes would show it.
     """
     settings = read_settings(**options)
-    settings = settings.model_copy(update={"host": settings.host})  # counts as set: see `keys_required`
+    settings = settings.model_copy(update={"host": settings.host})  # now counts as set: see `keys_required`
     _limit_threads()
     signal.signal(signal.SIGTERM, partial(_exit, 0))
     with _listen(settings) as listener, _store(settings) as ready:
@@ -101,7 +104,7 @@ def _exit(code: int, _number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _listen(settings: "Settings") -> socket.socket:
-    """Bind the address before anything starts, and return the socket; end the command if the address is taken."""
+    """Bind the address before anything else starts, and return the socket. End the command if that fails."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -141,7 +144,7 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
 
 
 def _export(settings: "Settings") -> None:
-    """Replace the environment variables of all settings, in any letter case, to pass these settings to workers."""
+    """Set the environment variables from which workers read these settings. Delete all others that name settings."""
     ours = {f"wager_{name}" for name in type(settings).model_fields}
     for name in [name for name in os.environ if name.lower() in ours]:
         del os.environ[name]
@@ -196,7 +199,7 @@ def connection_settings(settings: "Settings") -> JsonObject:
     return {
         "http": partial(LimitedProtocol, deadlines=deadlines),
         "ws": "none",  # upgrades to WebSocket are ignored
-        "timeout_keep_alive": 75,  # must exceed the load balancer's, so that the balancer closes first
+        "timeout_keep_alive": 75,  # must exceed the load balancer's timeout, so that the balancer closes first
         "server_header": False,
     }
 

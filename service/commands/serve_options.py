@@ -22,7 +22,7 @@ def options() -> dict[str, FieldInfo]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a typer command whose options are the settings. It passes each as text, or None if not given."""
+    """Return a typer command whose options are the settings. It calls `command` with their texts, None if not given."""
 
     def run(**given: str | None) -> None:
         command(**given)
@@ -31,7 +31,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, field))
         for name, field in options().items()
     ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads both
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads these two
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = command.__doc__
     return run

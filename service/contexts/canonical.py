@@ -5,7 +5,7 @@ from typing import Any
 
 
 def canonical(value: object) -> bytes:
-    """Return bytes that are equal only for equal JSON values; `1` equals `1.0`, and `0` equals `-0.0`."""
+    """Return bytes that are equal exactly for equal JSON values; `1` equals `1.0`, and `0` equals `-0.0`."""
     return json.dumps(_with_floats(value), sort_keys=True).encode()
 
 

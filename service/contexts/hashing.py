@@ -8,7 +8,7 @@ from xxhash import xxh64_intdigest
 
 from learners.base import FloatArray, IntArray
 
-HALF = 2**63  # hashes of at least this have sign -1
+HALF = 2**63  # a hash of at least this number has the sign -1
 
 _STEP, _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
 _INDEX_BITS, _SIGN_SHIFT = np.uint64(HALF - 1), np.uint64(63)
@@ -27,7 +27,7 @@ def hashes_of(names: Sequence[str]) -> Hashes:
 
 
 def combined(first: Hashes, second: Hashes) -> Hashes:
-    """Return the hash of each product of two features that have the hashes `first` and `second`."""
+    """Return the hashes of products: the i-th is of the product of the features with hashes first[i] and second[i]."""
     mixed: Hashes = first * _STEP + second
     for _ in range(2):
         mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER

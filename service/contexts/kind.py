@@ -43,9 +43,9 @@ class BaseFeatures(Body):
     them; `unit` gives all of them the same length. The log keeps what was sent. The default is what the learner needs:
     see `norm` in `GET /learners`."""
     norm_bound: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
-    """X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an intercept, X/2 of
-    it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and limits each number
-    individually."""
+    """X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume this bound. With an intercept,
+    the constant is X/2, and no context exceeds 0.866 X. For adahedge, X is at most 1 and limits each number of a
+    context individually."""
     intercept: Annotated[bool, Field(json_schema_extra=without_default)] = False
     """Whether the learner gets a constant feature in addition. By default it does, if it allows one."""
 
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
     feature: str  # its index or, in quotes, its name
     field: str  # its path in the request
-    sign: int = 1  # the number has been multiplied with it
+    sign: int = 1  # the sign by which the value sent was multiplied
 
 
 class FeatureEntry(NamedTuple):
@@ -74,11 +74,11 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
-MOST_COUNTED = 4096  # a named context with more values needs a thread in any case
+MOST_COUNTED = 4096  # reading a named context with this many values always needs a thread
 
 _NESTED = frozenset({dict, list})
 
-_LARGEST_EXACT = 2**53  # below it, every integer is a float
+_LARGEST_EXACT = 2**53  # every smaller integer is exactly a float
 
 GivenT = TypeVar("GivenT")
 
@@ -88,17 +88,18 @@ class ContextKind(ABC, Generic[GivenT]):
 
     Attributes:
         name: the value of `kind` in the features, whose schema is `features`.
-        given: the schema of a context in a request; `plain` is the same for msgspec, None if only pydantic reads it.
+        given: the schema of a context in a request.
+        plain: the same schema for msgspec; None if only pydantic reads this kind.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
-        smaller: how to reduce the size of a model's features; empty if impossible.
+        smaller: how to reduce the size of a model's features, as the end of an error message; empty if impossible.
         codec: encodes and decodes the stored bytes.
         has_features: False only for the kind of empty contexts.
         has_names: whether features have names and namespaces, so that they are hashed.
-        is_open: whether all names are allowed, and no features interact; False without names.
+        is_open: whether the model declares no fields, allows all names, and has no interactions; False without names.
     """
 
     name: ClassVar[str]
@@ -138,11 +139,11 @@ class ContextKind(ABC, Generic[GivenT]):
         return costs.CONTEXT_NUMBER * count
 
     def check(self, context: object) -> GivenT:
-        """Return a context that fits the model, in the form that the other methods accept. Raises InvalidInputError."""
+        """Return a parsed context in the checked form. Raises InvalidInputError if it does not fit the model."""
         return self.checked(self.typed(context))
 
     def typed(self, context: object) -> Any:
-        """Return a parsed context if it is of this kind; raise as `check` does."""
+        """Return a parsed context unchanged if its type is that of this kind; otherwise raise as `check` does."""
         if context is None:
             raise MissingFieldError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
@@ -156,12 +157,12 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """Check whether `check` would surely return parsed contexts unchanged."""
+        """Return True only if `check` would accept all these parsed contexts and return them unchanged; a fast test."""
         return False
 
     @abstractmethod
     def checked(self, context: Any) -> GivenT:
-        """Return a parsed context of this kind if it fits the model; raise as `check` does."""
+        """Return the checked form of a parsed context that has the type of this kind; raise as `check` does."""
 
     @abstractmethod
     def numbers(self, context: GivenT) -> Sequence[float]:
@@ -181,31 +182,34 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def fingerprinted(self, context: GivenT) -> bytes:
-        """Return bytes that are equal only for equal contexts."""
+        """Return bytes that are equal only for equal checked contexts."""
 
     @abstractmethod
     def show(self, contexts: Contexts, i: int, sent: bytes) -> Any:
-        """Return the i-th logged context as the client sent it; `sent` is the JSON that `sent()` stored, if any."""
+        """Return the i-th logged context as the client sent it. `sent` is what the method `sent` returned for it."""
 
     @abstractmethod
     def feature_entries(self, context: GivenT) -> list[FeatureEntry]:
         """Return the features of a checked context. Values at the same index add up."""
 
     def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:
-        """Return the features of each namespace of a parsed context, and their interactions; raise as `check` does."""
+        """Return a parsed context's features by namespace and name, and their products; raise as `check` does."""
         raise TypeError(f"{self.name} features have no names")
 
     def factor_names(self, context: object) -> list[str]:
-        """Return the names of the features of a parsed context: those of namespaces in order, then interactions."""
+        """Return the names of a parsed context's features, in the order of `factors`, then those of the products."""
         return [part.name for part in self.feature_entries(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
-        """Raise NamespaceError if contexts cannot have a namespace; `where` is the field of the features."""
+        """Raise NamespaceError, with the path `field`, if no context can have this namespace.
+
+        `where` is the path of the features, for the message.
+        """
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
         raise NamespaceError(detail, field)
 
     def sent(self, context: GivenT) -> bytes:
-        """Return the JSON of a checked context; empty if its numbers determine it."""
+        """Return the JSON of a checked context, to store; empty if `show` needs only its numbers."""
         return b""
 
     def check_new(self) -> None:
@@ -251,14 +255,14 @@ Precision = Annotated[
 
 NUMBERS = {"float64": "<f8", "float32": "<f4"}  # the dtype of a stored number
 
-_LARGEST = 3.4e38  # of float32, approximately
+_LARGEST = 3.4e38  # approximately the largest float32
 
 
 def rounded(kind: ContextKind[Any], context: object) -> list[float]:
     """Return the numbers of a checked context in single precision. Raises NotFiniteError if one is too large."""
     given = kind.numbers(context)
     numbers = array("f", given).tolist()
-    if isfinite(sum(numbers)):  # faster than each number
+    if isfinite(sum(numbers)):  # faster than a check of each number
         return numbers
     position = [isfinite(number) for number in numbers].index(False)
     feature, field, _ = kind.entry(context, position)

@@ -56,7 +56,8 @@ class NamedFeatures(BaseFeatures):
     closed: bool = False
     """Whether to refuse features that `fields` does not list."""
     interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
-    """Pairs of namespaces. Each product of a feature of one and another feature of the other is a feature too, once."""
+    """Pairs of namespaces. Each product of a feature of the first and a feature of the second is a feature too. A pair
+    of a namespace with itself has each product of two different features once."""
 
 
 class NamedContext(NamedTuple):
@@ -107,7 +108,7 @@ class NamedKind(ContextKind[NamedContext]):
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        # The worst case of each pair: two namespaces with half of the features each, or one with all of them.
+        # The worst case of a pair: two namespaces that have half of the features each, or one that has all of them.
         own, others = self._own_products, len(self._interactions) - self._own_products
         most = own * (count * (count - 1) // 2) + others * (count * count // 4)
         return count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, most) * costs.CONTEXT_PRODUCT
@@ -171,7 +172,7 @@ class NamedKind(ContextKind[NamedContext]):
         return count
 
     def _factors(self, spaces: Mapping[str, Features]) -> list[_Factors]:
-        """Return the factors of each interaction that has products; those of one namespace are sorted by name."""
+        """Return the factors of each interaction that has products, by name if a namespace interacts with itself."""
         factors = []
         for one, other in self._interactions:
             first, second = (list(spaces.get(space, {}).items()) for space in (one, other))
@@ -192,7 +193,7 @@ class NamedKind(ContextKind[NamedContext]):
         return context.values
 
     def entry(self, context: NamedContext, position: int) -> Entry:
-        """Name the features at the index of the number, and the path of the feature if there is only one."""
+        """Return the names of all features at the number's index, and the path of the value if there is only one."""
         first, *others = [part for part in self.feature_entries(context) if part.at == context.indices[position]]
         if others or "*" in first.name:  # several features, or a product of two
             return Entry(joined([quoted(part.name) for part in (first, *others)], "and"), "context")

@@ -22,11 +22,11 @@ class _Field(Body):
     _types: ClassVar[tuple[type[Any], ...]]
 
     def wrong_type(self, value: object) -> str | None:
-        """Return the wanted type if the value has another type."""
+        """Return the wanted type, in words, if the value has another type; otherwise None."""
         return None if type(value) in self._types else self._wanted
 
     def wrong_value(self, value: Any) -> str | None:
-        """Return the reason why a value of the right type is invalid, if it is."""
+        """Return the reason why a value of the right type is invalid; None if it is valid."""
         return None
 
 
@@ -97,7 +97,7 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
 _LARGEST = 1e100  # numbers beyond this are clipped to it
 _SURROGATE = re.compile("[\ud800-\udfff]")  # characters that UTF-8 cannot encode
 
-Features: TypeAlias = dict[str, float]  # the features of a context: numbers by name
+Features: TypeAlias = dict[str, float]  # the features of one namespace: numbers by name
 
 
 class NamedReader:
@@ -110,7 +110,7 @@ class NamedReader:
         self._namespaces = {path[:i] for path in fields for i, letter in enumerate(path) if letter == "."}
 
     def read(self, context: JsonMapping) -> dict[str, Features]:
-        """Return the features of each namespace. Raises InvalidInputError with the field."""
+        """Return the features of each namespace of a context. Raises InvalidInputError with the invalid field."""
         spaces: dict[str, Features] = {}
         for name, value in context.items():
             features: Features = spaces.setdefault(name.partition(".")[0], {})

@@ -17,7 +17,7 @@ from service.contexts.sparse import SparseKind
 from service.strict_body import Body
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
-"""The kinds, in the order in which they may claim a context."""
+"""The kinds. Of those that claim a context, the first in this order gets it."""
 
 _WITH_FEATURES = tuple(kind for kind in KINDS if kind.has_features)
 _CLAIMS = [(kind.claims, kind.name) for kind in KINDS]

@@ -70,7 +70,7 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """Claim objects with `indices` and `values`, or with only one of them; all others are named features."""
+        """Claim an object that has `indices` and `values`, or nothing but one of them. Others are named features."""
         if type(given) is dict:  # faster than isinstance
             return ("indices" in given and "values" in given) or (
                 len(given) == 1 and next(iter(given)) in ("indices", "values")

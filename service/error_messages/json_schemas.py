@@ -31,7 +31,7 @@ class Root(NamedTuple):
     definitions: Mapping[str, Schema]
 
     def find(self, steps: Iterable[str | int]) -> Place:
-        """Return the place of a pydantic error's path, which also has a step for each tagged union."""
+        """Return the place that a pydantic error's path leads to, without the path's steps into tagged unions."""
         path: tuple[str, ...] = ()
         around: tuple[Schema, ...] = ()
         here = tuple(self._expanded(self.schema))
@@ -47,7 +47,7 @@ class Root(NamedTuple):
         return Place(path, here, around)
 
     def allowed(self, schemas: Sequence[Schema]) -> str:
-        """Return the values that any of the schemas allows, such as `"reject" or "accept"`."""
+        """Describe the values that any of the schemas allows, such as `"reject" or "accept"`."""
         texts = list(dict.fromkeys(text for schema in schemas for text in self._texts(schema)))
         others = [text for text in texts if text != "null"]
         if len(others) == 1 and len(texts) == 2:
@@ -70,12 +70,13 @@ class Root(NamedTuple):
         return joined(names, "or") if names else self.allowed(schemas)
 
     def _expanded(self, schema: Schema) -> Iterator[Schema]:
-        """Resolve references and untagged unions. Tagged ones (oneOf) stay: they have a step in pydantic's paths."""
+        """Resolve references and untagged unions. Keep tagged ones (oneOf), which have a step in pydantic's paths."""
         if "$ref" in schema:
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:
+            # Pydantic puts the bounds of a size in bytes beside `anyOf`.
             for member in schema["anyOf"]:
-                bounds = {"minimum": schema.get("ge"), "maximum": schema.get("le")}  # of a size in bytes
+                bounds = {"minimum": schema.get("ge"), "maximum": schema.get("le")}
                 given = {name: bound for name, bound in bounds.items() if bound is not None}
                 yield from self._expanded(member | given if member.get("type") == "integer" else member)
         else:

@@ -14,7 +14,7 @@ _EXPECTED = {
     "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
     "Illegal trailing comma": "expected no comma before a closing bracket",
 }
-"""The beginning of each message of Python's parser, and the service's wording. Python 3.13 added the last one."""
+"""The service's wording, by the beginning of the message of Python's parser. Python 3.13 added the last message."""
 
 
 def syntax_error(message: str, position: int) -> str:
@@ -24,7 +24,7 @@ def syntax_error(message: str, position: int) -> str:
 
 
 def unreadable(error: BaseException | None) -> str:
-    """Explain why a body cannot be read as JSON, for any reason but its syntax."""
+    """Explain why a body cannot be read as JSON, if the reason is not its syntax."""
     match error:
         case UnicodeDecodeError():
             if bytes(error.object[:2]) == b"\x1f\x8b":  # gzip

@@ -15,7 +15,7 @@ QUALIFIED_ID = rf"^{_MODEL}:{_BLOCK}(:{_TOKEN})?$"
 """A prediction id: its model, its block and, if it has one, its token (see `service.prediction_id`)."""
 
 QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
-"""The same, with groups for the model, the block and the token."""
+"""The same without anchors, and with groups for the model, the block and the token."""
 
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 """A pattern of model names, in which `*` matches any number of characters."""
@@ -69,4 +69,4 @@ MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
 LEAST_PROPENSITY = 1e-12
 """Minimum propensity in imported rounds. A smaller one must be a mistake, and would outweigh all other rounds."""
 
-CLOCK_SECONDS = 300.0  # maximum by which a client's clock may be ahead
+CLOCK_SECONDS = 300.0  # the most by which a client's clock may be ahead of the service's

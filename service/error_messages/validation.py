@@ -29,7 +29,7 @@ class Wrong(NamedTuple):
     reason: str
 
     def sentence(self, whole: str) -> str:
-        """Return the field and the reason; `whole` names the whole value, such as "the body"."""
+        """Return the field, or `whole` (such as "the body") if there is none, and the reason."""
         return f"{whole if self.field is None else shown_field(self.field)}: {self.reason}"
 
 
@@ -40,7 +40,7 @@ def shown_field(field: str) -> str:
 
 
 def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
-    """Explain one of pydantic's errors. `root` describes the value after the first `skip` steps of its path."""
+    """Explain one of pydantic's errors. `root` describes the value to which the first `skip` steps of the path lead."""
     steps = found["loc"][skip:]
     if steps[-1:] == (_OF_KEYS,) and found["type"].startswith("string_"):
         place = root.find(steps[:-2])

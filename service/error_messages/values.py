@@ -60,7 +60,7 @@ def _object(value: dict[object, object]) -> str:
 
 
 def counted(count: int, nouns: str, noun: str = "") -> str:
-    """Return a number and a noun, such as `1 label` or `2,000 labels`."""
+    """Return a number and a noun, such as `1 label` or `2,000 labels`. `noun` is an irregular singular."""
     return f"{count:,} {(noun or nouns[:-1]) if count == 1 else nouns}"
 
 
@@ -72,7 +72,7 @@ def joined(parts: Iterable[str], word: str) -> str:
 
 @lru_cache(maxsize=256)
 def choices(given: str, known: tuple[str, ...], what: str) -> str:
-    """List the known texts, after a suggestion if the given text resembles one of them."""
+    """List the known texts after `what`; begin with a suggestion if the given text resembles one of them."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, 1) if len(given) <= MOST_CHARACTERS else []
     listed = f"{what}: {', '.join(known)}"

@@ -33,12 +33,12 @@ from service.store.values import CopiedShadow, Snapshot, StoredShadow
 
 _log = logging.getLogger(__name__)
 
-_CATCH_UP_SECONDS = 2.0  # for which an export waits for each shadow that lags
+_CATCH_UP_SECONDS = 2.0  # the longest that an export waits for each shadow that lags
 _OF_SUMS = pydantic.TypeAdapter(Sums)
 
 
 class FoundShadow(NamedTuple):
-    """A shadow, and a snapshot of it, which may lack the last rounds; None if its state cannot be read."""
+    """A shadow, and a snapshot of its state, which may lack the last rounds; None if the state cannot be read."""
 
     stored: StoredShadow
     snapshot: Snapshot | None
@@ -61,7 +61,8 @@ async def _caught_up(environment: Environment, model: Model, shadow: StoredShado
         return await replica.current()
     except (StoreUnavailableError, StoreFullError, ModelNotFoundError):
         raise
-    except WagerError as error:  # its copy restarts; the other shadows are exported
+    except WagerError as error:
+        # It is exported without a state, so its copy starts again. The error must not stop the export.
         _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
         return None
 
@@ -76,7 +77,8 @@ def exported_shadows(
 ) -> tuple[list[ExportedShadow], Mapping[str, memoryview]]:
     """Return the entries of a file for the shadows of a model, and their encoded states by name.
 
-    A shadow that is unreadable, or has seen other changes or more rounds than `model`, has no state: its copy restarts.
+    A shadow that is unreadable, or has seen other changes or more rounds than `model`, is exported without a state, so
+    its copy starts again.
     """
     exported, states = list[ExportedShadow](), dict[str, memoryview]()
     for shadow, snapshot in found:
@@ -90,9 +92,10 @@ def exported_shadows(
 
 
 def checked_shadows(file: ModelFile, model: Model, limits: Limits) -> tuple[CopiedShadow, ...]:
-    """Return the shadows in a file, for a new model; raise `ModelFileError` if one is invalid or newer.
+    """Return the shadows in a file, for the new model.
 
-    The file has no rounds, so the last rounds of the model that a shadow lacks count as skipped.
+    The file has no rounds, so the last rounds of the model count as skipped if a shadow's state lacks them. Raises
+    `ModelFileError` if a shadow is invalid, or `NewerFileError` if a newer version wrote its comparison.
     """
     shadows = {each.name: each for each in file.model.shadows}
     with_state = {each.name for each in shadows.values() if each.rounds is not None}
@@ -133,7 +136,7 @@ def _checked_snapshot(file: ModelFile, exported: ExportedShadow, model: Model, d
 def _checked_sums(exported: ExportedShadow) -> Sums:
     try:
         sums = decode_sums(json.dumps(exported.comparison).encode())
-        _OF_SUMS.validate_json(json.dumps(dataclasses.asdict(sums)), strict=True)  # strict: an integer is no boolean
+        _OF_SUMS.validate_json(json.dumps(dataclasses.asdict(sums)), strict=True)  # strict: `true` does not pass for 1
     except ValueError as error:
         raise ModelFileError(f"the comparison of its shadow {exported.name!r} cannot be read") from error
     return sums

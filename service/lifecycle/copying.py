@@ -41,14 +41,14 @@ class _Source(NamedTuple):
 
 
 class Copying:
-    """Copies models with their states, but without the log and open predictions. Only files have the shadows."""
+    """Copies models with their states, but without their logs and open predictions. Only files include the shadows."""
 
     def __init__(self, environment: Environment, limits: Limits, sessions: SessionCache) -> None:
         self._environment, self._store, self._compute = environment, environment.store, environment.compute
         self._limits, self._sessions = limits, sessions
 
     async def clone(self, name: str, new: str, by: str | None) -> Described:
-        """Create a model with the definition, changes and state of another one; return its description."""
+        """Create a model with the definition, changes and state of another; return the new model's description."""
         await self._check_free(new)
         _, source = await self._source(name)
         change = Change(origin=Origin(kind="clone", model=name), at=self._environment.now(), by=by)
@@ -58,19 +58,22 @@ class Copying:
         return await self._create(model, copy)
 
     async def export(self, name: str) -> tuple[bytes | memoryview, ...]:
-        """Return a model as a file, in parts. Its shadows may lack rounds that arrived after they were read."""
+        """Return a model as a file, in parts. The shadows in it may lack rounds that arrived after they were read."""
         for _ in range(_SHADOW_ATTEMPTS):
             before = await stored_under(self._store, name)
             shadows = await find_shadows(self._environment, before)
             stored, source = await self._source(name)
             if stored.key == before.key and have_seen(shadows, source.snapshot):
                 break
-        if stored.key != before.key:  # recreated since: these are the shadows of another incarnation
+        if stored.key != before.key:  # the model was created again since: these are another incarnation's shadows
             shadows = []
         return await self._compute.run(name, _exported, stored, source, shadows)
 
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
-        """Create a model from a file; raise `ModelFileError` if it is not intact or a newer version wrote it."""
+        """Create a model from a file, and return its description.
+
+        Raises `ModelFileError` if the file is not intact, or `NewerFileError` if a newer version wrote it.
+        """
         await self._check_free(name)
         key, now = ModelKey(name, self._environment.new_id()), self._environment.now()
         copied = await self._compute.run(name, _imported, data, key, now, by, self._limits)
@@ -91,7 +94,8 @@ class Copying:
             imports = await self._store.read_imports(stored.key)
             history = stored.history[: snapshot.change_count]
             is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
-            if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
+            if is_same and _positions(before) == _positions(imports):
+                # The state has exactly the imported rounds before these positions: they did not change.
                 definition = await self._compute.run(name, _definition_in, stored)
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
         detail = f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
@@ -102,7 +106,7 @@ class Copying:
         if not await self._store.create_copy(model.key, copy, now):
             raise errors.ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
-        with contextlib.suppress(errors.WagerError):  # a loaded model's statistics are published without a request
+        with contextlib.suppress(errors.WagerError):  # loads the model, so that its statistics are published soon
             await self._sessions.use(model.name, "name", lambda session: session.replica.catch_up())
         return described(_stored(model.key, copy, now), model)
 
@@ -137,7 +141,7 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
-    """Return a model's counters, limited to `rounds`, from its statistics, which may lack damaged rounds."""
+    """Return a model's counters, computed from its statistics, which may lack damaged rounds. None exceeds `rounds`."""
     correct, expired = min(statistics.correct, rounds), min(statistics.expired, rounds)
     partial = max(0.0, statistics.reward - statistics.correct)
     return Counts(correct, partial, expired, min(statistics.abstained, rounds))

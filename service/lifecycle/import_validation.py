@@ -25,7 +25,7 @@ from service.store.values import ImportedSource
 
 _LARGEST, _LARGEST_COUNT = 1e300, 2**53  # maximum number, and maximum integer, in statistics
 _LARGEST_NUMBER = 1e60  # maximum in a state: in learners, products of larger numbers may overflow
-_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the trial decisions with a state
+_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of a trial: contexts, non-zeros of each, and uniform number
 _AT_MOST_ROUNDS = (
     *("rounds", "correct", "reward", "expired", "abstained", "weighed", "answered", "answered_reward"),
     *("answered_squares", "holdout_rounds", "holdout_reward", "holdout_squares"),
@@ -35,7 +35,11 @@ _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
 def checked_history(changes: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Return a file's changes in stored form; raise an error if one is invalid or newer, or there are too many."""
+    """Return a file's changes in stored form.
+
+    Raises `ModelFileError` if one is invalid, `NewerFileError` if a newer version wrote it, or `TooManyChangesError` if
+    there are too many.
+    """
     if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
         raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
@@ -64,10 +68,13 @@ def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, 
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:
-    """Check and re-encode statistics; raise `ModelFileError` if a type, count or number is wrong, or they are newer."""
+    """Check the statistics in a file, and encode them again.
+
+    Raises `ModelFileError` if a type, count or number is wrong, or `NewerFileError` if a newer version wrote them.
+    """
     try:
         statistics = decode_statistics(encoded)
-        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # strict: an integer is no boolean
+        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # strict: `true` does not pass for 1
     except NewerVersionError as error:
         raise as_file_error(error) from error
     except (ValueError, TypeError, RecursionError) as error:
@@ -99,7 +106,8 @@ def _numbers(value: Any) -> Any:
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> State:
     """Return the state in a file. Raises `InvalidStateError`, or `ModelFileError` if its numbers are too large.
 
-    If `decides`, the learner must also decide and learn with a copy of it; learners of actions would need actions.
+    With `decides`, also raise `ModelFileError` unless the learner can decide and learn with a copy of the state. A
+    learner of actions cannot be tried like this, because it decides among the actions of a request.
     """
     state = decode_state(learner, data, others=SHADOW)
     for name, array in state._asdict().items():
@@ -111,7 +119,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
 
 
 def _works(learner: AnyLearner, state: State) -> bool:
-    """Check that the learner can decide and learn in some contexts. May change the state."""
+    """Check whether the learner can decide and learn in some contexts. May change the state."""
     contexts = _contexts(learner)
     try:
         with np.errstate(all="ignore"):
@@ -143,7 +151,7 @@ def _is_sound(learner: AnyLearner, decisions: Decisions) -> bool:
 
 
 def _rounds(learner: AnyLearner, contexts: Contexts, decisions: Decisions) -> Rounds:
-    """Return rounds with drawn answers; if these are single labels, every second one is wrong."""
+    """Return rounds with drawn answers. If the answers are single labels, every second one is wrong."""
     uniforms = np.full((contexts.n, uniforms_per_answer(learner)), _UNIFORM)
     labels, propensities, residual_uniforms = draw_answers_unchecked(learner, decisions, uniforms)
     truths, correct = labels.copy(), np.ones(contexts.n, np.bool_)

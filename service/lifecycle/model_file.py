@@ -1,6 +1,6 @@
 """The file of an exported model: a safetensors file, which cannot contain code.
 
-Its arrays are the learner's state and the encoded states of its shadows; its metadata contain the rest as JSON.
+Its arrays are the learner's state and the encoded states of the shadows; its metadata contain the rest as JSON.
 docs/lifecycle.md describes the format.
 """
 
@@ -28,10 +28,10 @@ from service.strict_body import Body
 
 FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
 _MOST_HEADER = 2**25  # bytes: a definition and a history of 4 MiB each, in JSON within JSON
-_MOST_MEMBERS = 1_000_000  # maximum objects, lists and members of the header; reading them takes a second
+_MOST_MEMBERS = 1_000_000  # maximum objects, lists and members of the header; reading this many takes a second
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8, "U8": 1}
-SHADOW = "shadow:"  # prefix of the name of an array of bytes: a shadow's state, itself a safetensors file
+SHADOW = "shadow:"  # prefix in the name of an array whose bytes are a shadow's state, itself a safetensors file
 MOST_KEY_ID = 64
 LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**14  # the store's scripts count exactly up to 10¹⁵, so nine times as many rounds can follow
@@ -50,10 +50,11 @@ class ExportedShadow(Body):
 
     name: ModelName
     learner: JsonObject
-    at: Annotated[float, Field(ge=0, le=LATEST)]  # when it got this learner
+    at: Annotated[float, Field(ge=0, le=LATEST)]  # when the shadow got this learner
     by: Annotated[str | None, Field(max_length=MOST_KEY_ID)] = None
     restarts: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)] = 0
-    rounds: Annotated[int | None, Field(ge=0, le=_MOST_ROUNDS)] = None  # that its state has seen; None without a state
+    # the number of rounds that its state has seen; None without a state
+    rounds: Annotated[int | None, Field(ge=0, le=_MOST_ROUNDS)] = None
     comparison: JsonObject | None = None
 
 
@@ -109,7 +110,10 @@ def file_of(
 
 
 def read_file(data: memoryview) -> ModelFile:
-    """Read a file, but not the numbers in its arrays; raise `ModelFileError` if it is not intact or is newer."""
+    """Read a file, but not the numbers in its arrays.
+
+    Raises `ModelFileError` if the file is not intact, or `NewerFileError` if a newer version wrote it.
+    """
     header, body_bytes = _header(data)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
@@ -133,7 +137,7 @@ def _header(data: memoryview) -> tuple[JsonObject, int]:
     if length > _MOST_HEADER:
         raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
     text = bytes(data[8 : 8 + length])
-    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also in the strings that are JSON themselves
+    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also counts those in strings that hold JSON
         raise ModelFileError(f"its header has more than {_MOST_MEMBERS:,} objects, lists and members")
     header = _json(text, "its header")
     if not isinstance(header, dict):
@@ -191,5 +195,5 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Convert an error about a file's contents to a `ModelFileError`, or a `NewerFileError` if they are newer."""
+    """Convert an error about a file's contents to a `ModelFileError`; a `NewerVersionError` to a `NewerFileError`."""
     return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))

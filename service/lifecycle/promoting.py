@@ -27,7 +27,9 @@ from service.store.stored_models import DIGEST_BYTES, StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
 _ATTEMPTS = 20  # attempts to keep a snapshot of the shadow while the log changes
-MOST_LAG = 10_000  # maximum rounds that a promotion folds; the request waits for it, and so does each worker later
+# The maximum rounds that a shadow to promote may lag. The request waits until they are folded, and so does each worker
+# later.
+MOST_LAG = 10_000
 
 
 class Promoting:
@@ -41,7 +43,8 @@ class Promoting:
         """Replace a model's learner and state with a shadow's, and remove the shadow; return the model's description.
 
         The new state includes every round before the change. It is folded from a snapshot of the shadow, which is kept.
-        Open predictions still accept feedback. `versions` are those that the caller accepts as current.
+        Open predictions still accept feedback. `versions` are the versions of the model that the caller accepts as the
+        current one.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._registry.get(name)
@@ -68,14 +71,14 @@ class Promoting:
             return False
         try:
             done = await write_change(self._store, stored, model, changed, change)
-        except SnapshotNotFoundError:  # a concurrent promotion has dropped it
+        except SnapshotNotFoundError:  # a concurrent promotion has dropped the snapshot
             return False
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done
 
     async def _drop_unused(self, stored: StoredModel) -> None:
-        """Drop the snapshots of promotions that were cut short, so that no change continues from them."""
+        """Drop the snapshots from which no change continues because their promotions were cut short."""
         run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
         used = await run(cost, stored.key.name, last_uses, stored)
         for note in await self._store.list_kept(stored.key):
@@ -83,13 +86,13 @@ class Promoting:
                 await self._store.drop_kept(stored.key, note.id, stored.digests[-DIGEST_BYTES:], 0)
 
     async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
-        """Remove the promoted shadow if the first request did not; leave one added since under the same name."""
+        """Remove the promoted shadow if the first request did not; keep a shadow added since under the same name."""
         promoted_at = read_change(stored.history[-1]).at
         if shadow is not None and read_definition(shadow).at <= promoted_at:
             await self._store.drop_shadow(stored.key, shadow.name)
 
     async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
-        """Keep a snapshot of the shadow, and the rounds after it; return False if `model` is not current."""
+        """Keep a snapshot of the shadow, and the rounds after it; return False if `model` has changed since."""
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._environment.compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
@@ -129,7 +132,8 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
     """Return a function that checks whether the shadow's replica should continue to fold.
 
-    Rounds may arrive faster than it folds, so it stops after twice the allowed lag. It also stops if it had to restart.
+    Rounds may arrive faster than the replica folds them, so it should stop after twice the allowed lag. It should also
+    stop if it had to restart.
     """
     end = shadow.folded + 2 * _most_lag(model, shadow)
     return lambda: replica.round_count < end and replica.shadow.restarts == shadow.restarts

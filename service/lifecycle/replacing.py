@@ -23,14 +23,15 @@ class Replacing:
         self._environment, self._limits, self._registry = environment, limits, registry
 
     async def reset(self, name: str, versions: Collection[str], by: str | None) -> Described:
-        """Replace a model's state with the initial state of its learner; see `roll_back`."""
+        """Replace a model's state with the initial state of its learner. The rest is as in `roll_back`."""
         return await self._continue_from("initial", name, versions, by)
 
     async def roll_back(self, name: str, snapshot: str, versions: Collection[str], by: str | None) -> Described:
         """Replace a model's state and learner with those of a kept snapshot; return the model's description.
 
-        Labels, retirements, policies, the log and the statistics do not change. `versions` are those that the caller
-        accepts as current.
+        Labels, retirements and policies stay as they are. The log and the statistics continue; the rollback itself
+        becomes an entry of the log. `versions` are the versions of the model that the caller accepts as the current
+        one.
         """
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
 
@@ -49,7 +50,7 @@ class Replacing:
         if isinstance(state, FromSnapshot):
             change = change.model_copy(update={"learner": await self._other_learner(stored, model, state)})
         changed = await changed_model(environment.compute, stored, model, change, self._limits)
-        if isinstance(state, FromSnapshot):  # load it only to raise an error if it is damaged
+        if isinstance(state, FromSnapshot):  # only to raise an error if the snapshot is damaged
             await kept_state(environment.store, environment.compute, changed, state.snapshot)
         return await write_change(environment.store, stored, model, changed, change)
 

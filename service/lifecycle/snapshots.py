@@ -22,7 +22,11 @@ class Snapshots:
         self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep a snapshot that has seen every round acknowledged so far; a repetition returns the first snapshot."""
+        """Keep a snapshot that has seen every round acknowledged so far.
+
+        A request that is repeated with the same id and note returns the first snapshot; another note raises
+        `SnapshotExistsError`.
+        """
         id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
@@ -80,6 +84,6 @@ def _answer(note: KeptNote) -> SnapshotAnswer:
 
 
 def last_uses(stored: StoredModel) -> dict[str, int]:
-    """Return the kept snapshots from which changes continue, each with the number of the last such change."""
+    """Return the ids of the kept snapshots from which changes continue, with the number of the last such change."""
     states = [read_change(line).state for line in stored.history]
     return {each.snapshot: number for number, each in enumerate(states, 1) if isinstance(each, FromSnapshot)}

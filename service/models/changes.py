@@ -33,7 +33,7 @@ class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
     snapshot: str  # its id
-    then_folds: bool = False  # whether the rounds between the snapshot and the change are folded into it
+    then_folds: bool = False  # whether the rounds between the snapshot and the change are then folded
 
 
 def _kind_of_state(state: object) -> str:
@@ -65,7 +65,7 @@ class Change(Body):
 
     labels: StoredLabels | None = None
     policies: JsonObject = Field(default_factory=dict)  # new values, by field of `ModelDefinition`
-    state: NewState | None = None  # from which the model continues, extended by the labels added since
+    state: NewState | None = None  # the state from which the model continues, extended by the labels added since
     learner: JsonObject | None = None  # the algorithm and hyperparameters with which the model continues
     origin: Origin | None = None  # the copied model, to which the earlier changes belong; the copy's log begins here
     promotion: Promotion | None = None
@@ -89,7 +89,7 @@ class Defined(NamedTuple):
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
-    history_weight: int = 0  # the sum, over the changes of labels, of how many labels there were after each
+    history_weight: int = 0  # the sum of the numbers of labels after each change of labels
 
 
 def read_change(text: str | bytes) -> Change:
@@ -98,7 +98,7 @@ def read_change(text: str | bytes) -> Change:
 
 
 def replaces_state(text: bytes) -> bool:
-    """Check whether an encoded change replaces the model's state; return True if it is unreadable, as it might."""
+    """Check whether an encoded change replaces the model's state. An unreadable change might, so return True."""
     try:
         return read_change(text).state is not None
     except pydantic.ValidationError:

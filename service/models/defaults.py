@@ -12,7 +12,10 @@ from service.schemas.models import ModelDefinition
 
 
 def with_defaults(features: Features, learner: type[Any]) -> Features:
-    """Fill in the learner's norm policy and intercept, and check that it supports the given features."""
+    """Return features with the learner's norm policy and intercept where the client gave none.
+
+    Raises `InvalidInputError` if the learner does not support the features.
+    """
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
             f"got {shown(features.norm_bound)}; must be at most 1, as the experts of {learner.algorithm} answer "

@@ -65,7 +65,7 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
 
 
 def listed_sets(choice: LearnerChoice | None) -> int:
-    """Return the number of sets in the hyperparameter `sets` of a choice, valid or not."""
+    """Return the length of the hyperparameter `sets` of a choice, whether or not it is valid; 0 if it is not a list."""
     sets = None if choice is None else (choice.model_extra or {}).get("sets")
     return len(sets) if isinstance(sets, list) else 0
 
@@ -83,7 +83,7 @@ def _validated(
         learner: AnyLearner = chosen(problem=problem, **given)
     except pydantic.ValidationError as error:
         of_base, name = given.get("base_settings"), given.get("base", BanditReduction.base)
-        if isinstance(of_base, dict) and isinstance(name, str) and name in BASES:  # the base may refuse its own
+        if isinstance(of_base, dict) and isinstance(name, str) and name in BASES:  # may raise the base's own error
             _validated(of_base, problem, BASES[cast(Any, name)].learner, f"{where}.base_settings")
         raise as_hyperparameter_error(error, chosen, given, where) from error
     return learner

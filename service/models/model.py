@@ -41,11 +41,12 @@ class Model:
     learner: AnyLearner
     retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
-    learner_since: int = 0  # number of the change that set it; predictions that have not seen it have other evidence
+    # number of the change that set the learner; predictions that have not seen that change have another one's evidence
+    learner_since: int = 0
     served_by: AnyLearner | None = None  # in a shadow's model, the learner that answers; otherwise None
     new_state: Literal["initial"] | FromSnapshot | None = None  # the state that the last change set, if any
     history_weight: int = 0  # see `Defined.history_weight`
-    digests: bytes = b""  # of its stored history; empty if the model was not read from the store
+    digests: bytes = b""  # of the stored history; empty if the model was not read from the store
 
     @property
     def digest(self) -> bytes:
@@ -63,7 +64,7 @@ class Model:
 
     @cached_property
     def choice(self) -> Choice:
-        """How its predictions choose among labels or actions."""
+        """How the model's predictions choose among labels or actions."""
         definition, actions = self.definition, self.definition.actions
         if actions is not None:
             return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), self.learner_since)
@@ -95,7 +96,10 @@ class Model:
         return rounds._replace(contexts=self.choice.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
-        """Return a mask (n,) of the rounds with this learner's evidence, by how many changes their predictions saw."""
+        """Return a mask (n,) of the rounds that have this learner's evidence; a shadow's learner has none.
+
+        `changes_seen` (n,) contains how many changes the prediction of each round had seen.
+        """
         own: BoolArray = changes_seen >= self.learner_since
         return own & (self.served_by is None)
 

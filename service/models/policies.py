@@ -23,7 +23,8 @@ def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInp
 def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
     """Return the `learn` policy implied by a changed `on_expiry`; empty if `learn` is given or nothing changes.
 
-    All values are JSON. Raises `MissingFieldError` if `on_expiry` changes from "drop" and no window is given.
+    `given` are the policies of the request, and `before` is the `on_expiry` before it, all as JSON values. Raises
+    `MissingFieldError` if `on_expiry` changes from "drop" and no window is given.
     """
     after = given.get("on_expiry", before)
     if before == "drop" and after != "drop" and "window_seconds" not in given:
@@ -48,7 +49,10 @@ def policy_warnings(definition: ModelDefinition) -> list[str]:
 
 
 def keep_seconds(definition: ModelDefinition) -> float:
-    """Return the seconds for which the store keeps a prediction: more if it must be closed, to survive an outage."""
+    """Return the seconds for which the store keeps a prediction.
+
+    A prediction that must be closed is kept longer, so that it survives an outage of the workers.
+    """
     return definition.window_seconds + (KEPT_FOR_OUTAGES if closes(definition) else FORGET_AFTER)
 
 
@@ -77,7 +81,7 @@ def closing_rule(definition: ModelDefinition) -> str:
 
 
 def resting_rule(definition: ModelDefinition) -> str:
-    """Return the rule that replaces `closing_rule` once that is empty: predictions left open must still be closed."""
+    """Return the rule for when `closing_rule` has become empty: predictions made before must still be closed."""
     return f"{definition.window_seconds!r} on_arrival drop"
 
 

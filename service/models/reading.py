@@ -19,7 +19,7 @@ from service.store.stored_models import ModelKey, StoredModel, digest_at, digest
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors for unknown fields or choices
 _MOST_BYTES = 64 * 2**20  # approximate maximum bytes of a reader's cached models
-_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and per character of its JSON
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # in memory: of a model without labels, and per character of its JSON
 
 
 def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
@@ -49,15 +49,15 @@ def is_newer(error: Exception) -> bool:
 
 
 class ModelReader:
-    """Reads models from the store. Caches the latest ones, so that each change is read once."""
+    """Reads models from the store. Caches those that it read last, so that each change is read once."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
-        self._newest: OrderedDict[ModelKey, tuple[Model, int]] = OrderedDict()  # after all its changes, and its bytes
+        self._newest: OrderedDict[ModelKey, tuple[Model, int]] = OrderedDict()  # after all changes, with its bytes
         self._bytes = 0
 
     async def read(self, stored: StoredModel, change_count: int | None = None) -> Model:
-        """Return a copy of a stored model, see `read_model`: the cache keeps no properties that callers compute."""
+        """Read a stored model as `read_model` does. Return a copy: what callers compute must not stay in the cache."""
         newest, _ = self._newest.get(stored.key, (None, 0))
         model = await read_model(self._compute, stored, change_count, newest)
         if model.change_count == len(stored.history):
@@ -76,9 +76,9 @@ class ModelReader:
 async def read_model(
     compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
 ) -> Model:
-    """Read a stored model after the first `change_count` of its changes, or all.
+    """Read a stored model after the first `change_count` of its changes, or after all of them.
 
-    `known` is an earlier version of the model: if it still fits, only the changes after it are read.
+    `known` may be an earlier version of the model. If it matches the stored digests, only later changes are read.
     """
     count, base, run = len(stored.history), None, compute.run_in_thread_if_costly
     if change_count is not None:
@@ -91,7 +91,7 @@ async def read_model(
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Estimate the cost of reading a definition and its changes; a learner compares all pairs of listed sets."""
+    """Return the estimated cost of reading a definition and its changes. Learners compare all pairs of listed sets."""
     pairs = stored.definition.partition('"sets":[')[2].partition("]")[0].count(",") ** 2
     return _characters(stored) * costs.DEFINITION_CHARACTER + pairs * costs.DEFINITION_PAIR
 

@@ -22,11 +22,11 @@ _MOST_BYTES = 16_384  # maximum bytes of a summary
 
 
 _ANY_SET: JsonObject = {"sets": None, "loss": "sparsemap", "regularization": None}
-"""Hyperparameters of a learner without listed sets: it gives the same kind of answers as one with them."""
+"""Hyperparameters of a learner without listed sets, which gives the same kind of answers as one that lists sets."""
 
 
 class Summary(Policies):
-    """A definition in which counts replace the labels, and the sets that the learner lists."""
+    """A definition in which counts replace the labels and, in the hyperparameters of the learner, all lists."""
 
     label_count: int
     features: Features
@@ -76,6 +76,6 @@ def _parsed(text: bytes) -> Summary | None:
 
 
 def learner_of(summary: Summary | ModelSummary) -> AnyLearner:
-    """Build the learner of a summary; in place of one with listed sets, one that answers any set (`_ANY_SET`)."""
+    """Build the learner of a summary. If it lists sets, build one that answers any set instead: see `_ANY_SET`."""
     given = summary.learner | (_ANY_SET if isinstance(summary.learner.get("sets"), int) else {})
     return choose_learner(LearnerChoice(**given), summary.label_count, summary.features, summary.actions)

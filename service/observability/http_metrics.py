@@ -1,7 +1,7 @@
 """The content of `/metrics`: requests of all worker processes, and figures of the models.
 
-A scrape reaches any worker. Workers share counters in files (`PROMETHEUS_MULTIPROC_DIR`, which `wager serve` sets),
-and read the figures of models from the store.
+A scrape may reach any worker, so the workers share their counters, in files, and read the figures of the models from
+the store. `wager serve` sets the folder of the files, `PROMETHEUS_MULTIPROC_DIR`.
 """
 
 import os
@@ -24,10 +24,10 @@ METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # the observer c
 
 
 class WorkerMetrics:
-    """The counters of one worker. Counting adds to a list, which is cheap; `flush` moves the counts to the metrics."""
+    """The counters of one worker. Counting only adds to a list, which is cheap; `flush` fills the histogram."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # they would double the series
+        disable_created_metrics()  # omit the series with times of creation
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "wager_http_request_duration_seconds",
@@ -39,7 +39,7 @@ class WorkerMetrics:
         self._gathered: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * _NUMBERS)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request. The route is its path template without the version; "" if none matches."""
+        """Count a request. `route` is the path template without the version; "" if none matches."""
         numbers = self._gathered[method if method in METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1
         numbers[-1] += seconds

@@ -54,7 +54,7 @@ def _formatter(*last: Any) -> logging.Formatter:
 
 
 def _plain(_: Any, __: str, event: Any) -> Any:
-    """Escape line breaks and control characters, and shorten long texts: clients choose parts of them."""
+    """Escape line breaks and control characters, and shorten long texts: clients choose parts of the texts."""
     return {name: _printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 

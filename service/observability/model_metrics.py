@@ -33,7 +33,7 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of the named models; without names, of those with the most traffic.
+    """Reads the figures of the first `most` models in `names` or, without names, of those with the most traffic.
 
     `now` returns seconds since the epoch; `check` raises a `StoreError` if a model cannot be read.
     """
@@ -46,7 +46,7 @@ class ModelMetrics:
         self._most = most
 
     async def read(self) -> list[Metric]:
-        """Return all metric families; only `wager_store_up 0` if the store fails."""
+        """Return all metric families; if the store fails, only `wager_store_up`, which is then 0."""
         up = GaugeMetricFamily("wager_store_up", "1 if the store answers, else 0.")
         try:
             load = await self._store.read_load()
@@ -70,7 +70,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """Yield the models with readable statistics. Series from the statistics of others are absent, not zero."""
+    """Yield the models with readable statistics. For other models, series from statistics are absent, not zero."""
     for stats in models:
         try:
             yield counted_model(stats)

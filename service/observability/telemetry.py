@@ -20,7 +20,7 @@ _NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
 
 
 def accepted_request_id(given: bytes) -> str | None:
-    """Return the value of `X-Request-ID` if it has 1 to 128 letters, digits and `._~:+/=@-`, else None."""
+    """Return the value of `X-Request-ID` if it is 1 to 128 letters, digits or `._~:+/=@-`, else None."""
     return given.decode() if _REQUEST_ID.fullmatch(given) else None
 
 
@@ -48,7 +48,7 @@ def is_on() -> bool:
 
 
 def span_trace_id() -> str | None:
-    """Return the id of the current trace, in 32 hexadecimal digits, or None."""
+    """Return the id of the current trace, in 32 hexadecimal digits; None if there is no trace."""
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}" if context.is_valid else None
 
@@ -56,7 +56,8 @@ def span_trace_id() -> str | None:
 class RequestLog:
     """Logs requests, without bodies, headers, queries or raw paths.
 
-    Answers (below 400) and refusals (400 to 499) have separate quotas of lines per `tick`. Failures are always logged.
+    Answers (status below 400) and refusals (400 to 499) have separate quotas of `per_second` lines; `tick` renews them.
+    Failures are always logged.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -65,7 +66,7 @@ class RequestLog:
         self._left_out = 0
 
     def may_write(self, status: int) -> bool:
-        """Take a line from the quota of a status, or count the request as omitted; return whether to log it."""
+        """Return whether to log a request of this status. Count it against the quota or, beyond that, as omitted."""
         if status >= 500:
             return True
         if status < 400 and self._answers_left:

@@ -17,18 +17,18 @@ from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 
-# Limits on a model's history: each reader reads all of it, and each change rewrites it.
+# Limits on a model's history, because each reader reads the whole history, and each change rewrites it.
 MOST_CHANGES = 10_000
-MOST_HISTORY_BYTES = 2**22  # as stored
-# Additional changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored.
+MOST_HISTORY_BYTES = 2**22  # bytes of the stored history
+# A copy may have this many more changes, of this many bytes each, so that a model at its limits can be copied.
 MOST_COPIES, _COPY_BYTES = 100, 512
-# Limit on `Model.history_weight`, as a fold copies the labels at each change of labels: a model with 100,000 labels may
-# change them 1,000 times, one with 10,000 labels `MOST_CHANGES` times.
+# Limit on `Model.history_weight`, because a fold copies all labels at each change of labels. A model with 100,000
+# labels may change them 1,000 times; a model with 10,000 labels, `MOST_CHANGES` times.
 MOST_HISTORY_WEIGHT = 100_000_000
 
 
 def is_current(stored: StoredModel, versions: Collection[str]) -> bool:
-    """Check whether a request names the current version of a model; `*` names any."""
+    """Check whether a request names the current version of a model; `*` names every version."""
     return "*" in versions or version_of(stored, len(stored.history)) in versions
 
 
@@ -82,7 +82,7 @@ async def write_change(store: Store, stored: StoredModel, before: Model, changed
 
 
 def log_warnings(model: Model, before: Model | None = None) -> None:
-    """Log the policy warnings that a change adds to a model; all of them for a new model."""
+    """Log the policy warnings that a change adds to a model; for a new model, log all of them."""
     known = policy_warnings(before.definition) if before else []
     for warning in policy_warnings(model.definition):
         if warning not in known:

@@ -12,7 +12,7 @@ from service.registry.round_log import moment
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
 from service.store.stored_models import StoredModel, digest_at
 
-_SHOWN = 10  # the latest changes that the description of a model lists
+_SHOWN = 10  # maximum number of latest changes in the description of a model
 
 
 class Described(NamedTuple):

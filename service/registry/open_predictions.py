@@ -13,14 +13,14 @@ from service.schemas.rounds import PredictionLine
 from service.store.records.layout import HOLDOUT, INACTIVE, OPEN, PENDING
 from service.store.values import Block, BlockPage
 
-_MOST_SCANS = 20  # maximum per page, to limit its time if the store has few predictions of the model
+_MOST_SCANS = 20  # maximum per page, to limit its time if few of the store's keys are predictions of the model
 
 
 _STATUS: dict[int, Literal["open", "waiting", "inactive"]] = {OPEN: "open", PENDING: "waiting", INACTIVE: "inactive"}
 
 
 class PredictionPage(NamedTuple):
-    """Some predictions, in no particular order, and the cursor of the next page; None on the last page."""
+    """Some predictions, in no particular order, and the cursor of the next page, which is None on the last page."""
 
     lines: list[PredictionLine]
     next_cursor: str | None
@@ -29,8 +29,8 @@ class PredictionPage(NamedTuple):
 async def page_of(environment: Environment, model: Model, cursor: str, limit: int) -> PredictionPage:
     """Return about `limit` predictions; fewer on the last page, or if the scan takes long.
 
-    Omits unreadable predictions (`wager repair` lists them), those that have seen changes which the store has lost and,
-    unless the model accepts late feedback, expired ones.
+    Omits unreadable predictions (`wager repair` lists them) and predictions that have seen changes which the store has
+    lost. Omits expired predictions, too, unless the model accepts late feedback.
     """
     lines, blocks, now = list[PredictionLine](), BlockPage([], cursor), environment.now()
     run = environment.compute.run_in_thread_if_costly

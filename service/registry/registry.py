@@ -51,8 +51,9 @@ def missing(name: str) -> ModelNotFoundError:
 
 
 async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
-    """Call `change` with the stored model until it returns True; try again if another change came first (False)."""
-    for _ in range(_ATTEMPTS):  # also for a named version: an earlier attempt of the client may have made the change
+    """Call `change` with the stored model; if it returns False, because another change came first, try again."""
+    # Try again even if the request names a version: the other change may be an earlier attempt of the same request.
+    for _ in range(_ATTEMPTS):
         stored = await stored_under(store, name)
         if await change(stored):
             return
@@ -60,7 +61,7 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
 
 
 class Page(NamedTuple):
-    """Models in name order, and the cursor of the next page; None on the last page."""
+    """Models in name order, and the cursor of the next page, which is None on the last page."""
 
     models: list[schemas.ModelSummary | UnreadModel]
     next_cursor: str | None
@@ -111,7 +112,7 @@ class ModelRegistry:
         try:
             changed = await changing.changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
-            if "*" in versions and await self._is_repeated(stored, patch, by):  # made before, but the answer was lost
+            if "*" in versions and await self._is_repeated(stored, patch, by):  # made before; its answer was lost
                 return True
             raise
         done = await changing.write_change(self._store, stored, model, changed, change)
@@ -137,7 +138,7 @@ class ModelRegistry:
         return model, text, encoded_summary(model, text)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
-        """Return up to `limit` models with names in `own` after the cursor, unreadable ones with their errors."""
+        """Return up to `limit` models after the cursor with names in `own`; for unreadable ones, return the errors."""
         found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
@@ -152,7 +153,7 @@ class ModelRegistry:
         )
 
     async def check(self, name: str) -> None:
-        """Raise `StoreError` if a model's list entry can be neither read nor rebuilt. A missing model is no error."""
+        """Raise `StoreError` if a model's list entry cannot be read or rebuilt. A missing model is not an error."""
         listed = await self._store.list_model(name)
         if listed is not None:
             await self._summary(listed)
@@ -167,7 +168,7 @@ class ModelRegistry:
         return None if summary is None else _listed_answer(listed, summary)
 
     async def _summary(self, listed: ListedModel) -> Summary | None:
-        """Return a model's summary, rebuilt if missing or invalid; None if the model is gone."""
+        """Return a model's summary, rebuilt if it is missing or invalid; None if the model is gone."""
         summary = read_summary(listed)
         if summary is not None:
             return summary
@@ -176,7 +177,7 @@ class ModelRegistry:
             return None
         model = await self._models.read(stored)
         summary = summary_of(model, stored.definition)
-        with contextlib.suppress(StoreError):  # otherwise, the next call rebuilds it
+        with contextlib.suppress(StoreError):  # if the store cannot keep the summary, the next call rebuilds it
             await self._store.keep_summary(model.key, summary.model_dump_json(exclude_defaults=True))
         return summary
 
@@ -197,7 +198,7 @@ class ModelRegistry:
         return await self._compute.run_in_thread_if_costly(reading_cost(stored), name, history_of, stored, after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
-        """Return a page of the predictions that have no round yet; see `page_of`."""
+        """Return a page of the predictions that have no round yet, as `page_of` does."""
         model = await self._models.read(await stored_under(self._store, name))
         return await page_of(self._environment, model, cursor, limit)
 

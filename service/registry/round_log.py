@@ -22,7 +22,7 @@ from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
 from service.store.values import LogEntry, Tail
 
-_PAGE_BYTES = 2**19  # bytes of the log per page, without contexts of varying size
+_PAGE_BYTES = 2**19  # bytes of the log per page, not counting contexts whose size varies
 _ATTEMPTS = 20  # maximum attempts to read the log and the model while others change it
 
 
@@ -35,7 +35,7 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return up to `limit` rounds after round `after`, in pages. Errors in the first page are raised at once."""
+        """Return up to `limit` rounds after round `after`, in pages. Raise the errors of the first page immediately."""
         return self._pages(*await self._page(after, limit), limit)
 
     async def _pages(self, lines: list[RoundLine], last: int | None, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -48,7 +48,7 @@ class LogReader:
             lines, last = await self._page(last, limit)
 
     async def _page(self, after: int, limit: int) -> tuple[list[RoundLine], int | None]:
-        """Return the lines of a page, and the last round read; None instead of the round at the end of the log."""
+        """Return the lines of a page, and the number of the last round read; None if the log has no more rounds."""
         most = max(1, min(limit, _PAGE_BYTES // self._model.choice.records.round_bytes))
         tail = await self._read_tail(after, most)
         model = self._model
@@ -71,7 +71,7 @@ class LogReader:
 
 
 def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
-    """Drop entries that do not end after the preceding ones, which a damaged log may contain."""
+    """Leave out entries that end no later than an earlier one: a damaged log may contain such entries."""
     found = list[LogEntry]()
     for entry in entries:
         if entry.last_round > after:

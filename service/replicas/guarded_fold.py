@@ -1,4 +1,4 @@
-"""Folds rounds that may contain undetected damage, and stops before one that puts infinity or NaN into the state."""
+"""Folds rounds that may contain undetected damage. Stops before a round that puts infinity or NaN into the state."""
 
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from learners.evaluation.progressive import progress_unchecked
 from learners.layouts import size_in_bytes
 
 _SMALL = 65_536
-"""Maximum bytes of a state that every fold checks. Copying and scanning a larger one may cost more than the fold."""
+"""Bytes up to which a state is always checked. Copying and scanning a larger state may cost more than the fold."""
 
 _EXTREME = 1e30
 """Rounds with an absolute context value, evidence or inverse propensity above this are extreme."""
@@ -23,9 +23,10 @@ class Folder(Protocol):
 
 
 def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
-    """Fold rounds up to, but not including, the first that produces infinity or NaN; return the state and their number.
+    """Fold rounds up to, but not including, the first that produces infinity or NaN.
 
-    A state above `_SMALL` bytes is only checked if the rounds contain an extreme number.
+    Return the state and the number of rounds folded. A state above `_SMALL` bytes is only checked if the rounds contain
+    an extreme number.
     """
     if size_in_bytes(state) > _SMALL and not _is_extreme(rounds):
         return learner.fold_unchecked(state, rounds), rounds.n
@@ -66,7 +67,7 @@ class Recomputing(Folder):
         self._probabilities: list[FloatArray] = []
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """Fold the rounds that `usable` selects; keep the probability of every served label for `take`."""
+        """Fold the rounds that `usable` selects. Keep the learner's probabilities of all served labels until `take`."""
         state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
         self._probabilities.append(probabilities)
         return state
@@ -76,7 +77,7 @@ class Recomputing(Folder):
 
         They are those of the learner's own distribution before it learns each round.
         """
-        # If a fold fails, `learn` repeats its rounds one by one: the first part covers the same rounds as the others.
+        # If a fold fails, `learn` repeats its rounds one by one, so the other parts repeat what the first part covers.
         parts, self._probabilities = self._probabilities, []
         return np.concatenate(parts[1:] or parts)[:n]
 

@@ -39,8 +39,8 @@ _Args = TypeVarTuple("_Args")
 class LogFold(ABC):
     """The fold of one model's log: the state after its first `round_count` rounds and `change_count` changes.
 
-    A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
-    must not use an old one after an await unless they hold the lock.
+    A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so
+    after an await, callers that do not hold the lock must read `model` again.
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
@@ -48,10 +48,10 @@ class LogFold(ABC):
         self.lock = asyncio.Lock()
         self.round_count = 0
         self.change_count = 0
-        self.snapshot_rounds = 0  # in the newest stored snapshot that this worker knows of
-        self.snapshot_changes = 0
+        self.snapshot_rounds = 0  # rounds in the newest stored snapshot that this worker knows of
+        self.snapshot_changes = 0  # changes in that snapshot
         self.state: State = None
-        self.bytes = new_state_bytes(model.learner)  # of the latest state
+        self.bytes = new_state_bytes(model.learner)  # size of the latest state
         self._last_at: bytes | None = None  # mark of the last entry folded; None if unknown
         self._quarantine = Quarantine(model, store)
         self._compiled = set[tuple[str, bool]]()  # kinds of folds that have run: the first of each may compile a kernel
@@ -75,7 +75,7 @@ class LogFold(ABC):
         return Seen(self.round_count, self._limit, self._last_at, allow_newer, self._quarantine.version, *changes)
 
     def release(self) -> None:
-        """Free the state unless it is in use, as garbage collection may take minutes. The next use reloads it."""
+        """Free the state at once, unless it is in use: garbage collection may take minutes. The next use reloads it."""
         if not self.lock.locked():
             self.state = None
 
@@ -96,7 +96,7 @@ class LogFold(ABC):
         """Fold every round and change in the log. Call with `lock` held.
 
         The log, the model and its snapshots are read one after the other. If they contradict each other, they are read
-        again: once, and then as long as the model's history keeps changing, as in a fail-over.
+        once more, and then again for as long as the model's history keeps changing, as it may during a fail-over.
 
         Args:
             tail: the log from the last folded entry on, if the caller has just read it.
@@ -126,7 +126,7 @@ class LogFold(ABC):
         tail = tail or await self._read_tail()
         target = tail.round_count, tail.change_count
         await self._take(tail)
-        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may have more rounds
+        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may be newer than the tail
             tail = await self._read_tail()
             target = min(target[0], tail.round_count), min(target[1], tail.change_count)
             await self._take(tail)
@@ -135,11 +135,11 @@ class LogFold(ABC):
         return self.round_count < rounds or self.change_count < changes
 
     async def _read_tail(self) -> Tail:
-        """Read the tail from the last folded entry on, whose mark shows whether the log is the same."""
+        """Read the tail from the last folded entry on. Its mark shows whether the log is still the same."""
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     async def _take(self, tail: Tail) -> None:
-        """Fold a tail; load the snapshot instead if folded rounds differ or are damaged, or the next entry is gone."""
+        """Fold a tail. Load the snapshot instead if folded rounds differ or are damaged, or the next entry is gone."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
         is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
@@ -188,26 +188,32 @@ class LogFold(ABC):
 
     @abstractmethod
     async def _load(self) -> None:
-        """Load a state, as there is none or the log no longer contains the entries after it."""
+        """Load a stored or initial state, and set the position and the model to match.
+
+        It is called if `state` is None or cannot be continued, for example because the log lacks the next entry.
+        """
 
     @abstractmethod
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
-        """Return the state after a change: `self.state`, or a new one. Set `self.state` to None before an await."""
+        """Return the state after a change: `self.state`, or a new state if the change replaces or extends the state.
+
+        An implementation sets `self.state` to None before it awaits, because it may be interrupted.
+        """
 
     @abstractmethod
     async def _leave_out(self, number: int, /) -> bool:
-        """Skip a round that the learner cannot fold; return False if the snapshot must be loaded instead."""
+        """Note that the fold skips a round that the learner cannot fold; return False if it must load the snapshot."""
 
     @abstractmethod
     def _note_rounds(self, rounds: Table, /) -> None:
-        """Handle the readable rounds up to the new position, whether or not the learner folded them."""
+        """Note readable rounds after the old position, in order, including those that the learner did not fold."""
 
     @abstractmethod
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
-        """Handle n newly folded rounds of a run, from index `start` on."""
+        """Note that n rounds of a run, from index `start` on, have just been folded."""
 
     async def _make(self, change: ChangeEntry, digest: bytes) -> None:
-        """Apply a change, and the earlier ones at the same position. `digest` is that of the history after them.
+        """Apply a change, and the earlier ones at the same position. `digest` is that of the history after this change.
 
         The changes are read from the model's history, so that all workers and readers agree.
         """
@@ -274,9 +280,9 @@ class LogFold(ABC):
         self.state, self.bytes = state, size_in_bytes(state)
 
     async def _check_model_exists(self, cost: int) -> int:
-        """Raise `ModelNotFoundError` if the model is gone; return the cost since the store was last asked.
+        """Raise `ModelNotFoundError` if the model is gone; return the cost since the store was last asked about it.
 
-        The store is asked when this cost, with that of the next slice, exceeds `costs.STRETCH`.
+        `cost` is this cost so far, including the next slice. The store is asked again if it exceeds `costs.STRETCH`.
         """
         if self._given_up:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
@@ -290,14 +296,14 @@ class LogFold(ABC):
 
 
 def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:
-    """Return the digest of a history after each of some further changes."""
+    """Return the digests of a history after each further change; `digest` is its digest before them."""
     return list(accumulate((change.payload for change in changes), digest_after, initial=digest))[1:]
 
 
 def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:
-    """Return the changes that determine the state, out of changes at one position of the log.
+    """Return those changes at one position of the log that must be applied to get the state after all of them.
 
-    The last one is applied with the labels and policies of all. Of those that replace the state, only the last matters.
+    Applying the last one applies the labels and policies of all. Of those that replace the state, the last one counts.
     """
     replacing = [change for change in changes if replaces_state(change.payload)]
     return [*(replacing[-1:] if replacing[-1:] != changes[-1:] else []), changes[-1]]

@@ -21,7 +21,7 @@ from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Ta
 
 
 class OtherLearnerFold(LogFold):
-    """A fold that recomputes the evidence of every round. It ignores replacements of the model's state."""
+    """A fold by a learner other than the model's. It recomputes evidence and ignores changes that replace the state."""
 
     def __init__(self, model: Model, choice: LearnerChoice, store: Store, compute: Compute) -> None:
         self._choice = choice
@@ -37,7 +37,7 @@ class OtherLearnerFold(LogFold):
         return self._shadowed.shadowed_by(self._choice)
 
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
-        """Return the state with the labels that a change adds; the initial one if the learner's labels cannot grow."""
+        """Return the state extended by the labels that a change adds, or the initial one if they cannot be added."""
         state, cost = self.state, state_bytes(after.learner)
         if len(after.definition.labels) == len(before.definition.labels):
             return state
@@ -62,15 +62,17 @@ class OtherLearnerFold(LogFold):
 
 
 def is_promotion(model: Model) -> bool:
-    """Check whether a model's last change continues from a kept snapshot and folds the rounds between the two."""
+    """Check whether a model's last change continues from a kept snapshot and folds the rounds since this snapshot."""
     return isinstance(model.new_state, FromSnapshot) and model.new_state.then_folds
 
 
 class KeptFold(OtherLearnerFold):
-    """A fold from a kept snapshot on. The log keeps the rounds after it until a snapshot includes the promotion.
+    """A fold that starts from the kept snapshot of a promotion: see `is_promotion`.
+
+    The log keeps the rounds after this snapshot until the model's latest snapshot includes the promotion.
 
     Args:
-        model: the model after the promotion; see `is_promotion`.
+        model: the model after the promotion.
         store: contains the kept snapshot and the log.
         compute: runs long computations.
     """
@@ -81,7 +83,7 @@ class KeptFold(OtherLearnerFold):
         self._id = model.new_state.snapshot if isinstance(model.new_state, FromSnapshot) else ""
 
     async def state_at(self, change: ChangeEntry) -> State:
-        """Return the state immediately before a change.
+        """Return the state after every round and change that precedes `change`, the promotion, in the log.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -113,12 +115,12 @@ class KeptFold(OtherLearnerFold):
         self._keep(state)
 
     def _before(self, tail: Tail, change: ChangeEntry) -> Tail:
-        """Return the tail of a log that ends immediately before a change."""
+        """Return a tail as it would be if the log ended immediately before `change`."""
         entries = [entry for entry in tail.entries if entry.last_round <= change.round_count]
         changes = [each for each in tail.changes if each.change_count < change.change_count]
         count = change.change_count - 1
         return Tail(change.round_count, entries, tail.damage, count, changes, digest_at(self._digests, count))
 
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
-        """Drop the probabilities: the rounds were compared before the promotion."""
+        """Drop the probabilities, which only the comparison of a shadow needs."""
         self._recomputing.take(n)

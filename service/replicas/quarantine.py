@@ -1,9 +1,9 @@
 """The damaged rounds of a log, which every worker skips.
 
 The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it continues.
-Other workers may have folded these rounds before the damage; they then start again and skip them as well. They detect
-a new record by its version, which comes with every tail of the log. If the stored snapshot already includes some of the
-rounds, nothing is recorded: the worker starts from that snapshot and no longer needs them.
+Other workers may have folded these rounds before they were damaged; these workers then start again and skip the rounds
+as well. They detect a new record by its version, which comes with every tail of the log. If the stored snapshot already
+includes some of the rounds, nothing is recorded: the worker starts from that snapshot and no longer needs the rounds.
 """
 
 import logging
@@ -22,13 +22,13 @@ class Quarantine:
     """The rounds that one replica skips."""
 
     def __init__(self, model: Model, store: DamageRecords) -> None:
-        self.version = 0  # of the damage record when it was last read
+        self.version = 0  # version of the damage record when it was last read
         self._model = model
         self._store = store
         self._left_out: list[Damage] = []
 
     async def refresh(self, rounds: int) -> bool:
-        """Reread the damage record; return whether it contains new damage that begins in the first `rounds` rounds."""
+        """Reread the damage record; return whether it lists new damage that begins in the first `rounds` rounds."""
         record = await self._store.read_damage(self._model.key)
         known = {(each.first, each.last) for each in self._left_out}
         self._left_out = [each for each in record.found if not each.snapshot]
@@ -41,7 +41,7 @@ class Quarantine:
         Args:
             form: the format of the model's rounds.
             entries: consecutive entries of its log.
-            after: the last round before them.
+            after: the number of the last round before these entries.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -59,7 +59,7 @@ class Quarantine:
     async def add(self, number: int, reason: str) -> bool:
         """Record a damaged round; return False if the replica must start from the snapshot instead.
 
-        The replica notices the record with the next tail, starts from the snapshot, and folds the other rounds again.
+        With the next tail, the replica notices the record, starts from the snapshot, and folds the other rounds again.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

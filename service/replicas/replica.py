@@ -53,7 +53,7 @@ class Replica(LogFold):
             self._complete_at = begun_at
 
     async def snapshot(self) -> None:
-        """Write a snapshot, unless the stored one is as new, there are no rounds, or the statistics are unknown."""
+        """Write a snapshot, unless the stored one is as new, or the state, its rounds or its statistics are missing."""
         async with self.lock:
             seen, stored = (self.round_count, self.change_count), (self.snapshot_rounds, self.snapshot_changes)
             if self.state is None or seen <= stored or not (self.round_count and self.statistics.known):
@@ -61,7 +61,7 @@ class Replica(LogFold):
             snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
-        # Another worker may have written the stored one. With at least these rounds, it has at least these changes.
+        # Another worker may have written the stored snapshot. If it has the rounds of this one, it has the changes too.
         changes = snapshot.change_count if stored_rounds >= snapshot.round_count else 0
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
         self.snapshot_changes = max(self.snapshot_changes, changes)
@@ -109,7 +109,7 @@ class Replica(LogFold):
         self._loads += 1
         if self._loads > _MOST_LOADS + 1:
             raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
-        # Read before the damage record: a snapshot accounts for all damage recorded in its rounds.
+        # Read the snapshot before the damage record: any damage recorded in a snapshot's rounds is left out of it.
         snapshot = None
         try:
             snapshot = await self._store.load_snapshot(self.model.key)
@@ -129,7 +129,7 @@ class Replica(LogFold):
             self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
 
     async def _model_of(self, snapshot: Snapshot) -> Model | None:
-        """Return the model of a snapshot; None, to load again, if the store may have lost its changes by now."""
+        """Return the model of a snapshot; None, to load again, if the store may have lost some of these changes."""
         try:
             return await self._model_after(snapshot.change_count, snapshot.digest)
         except InvalidStateError:
@@ -138,7 +138,7 @@ class Replica(LogFold):
             return None
 
     async def _start_from(self, snapshot: Snapshot) -> bool:
-        """Start from a snapshot; return False if it is damaged, or has seen changes that the store has lost."""
+        """Start from a snapshot; return False if it is damaged, or if it includes changes that the store has lost."""
         rounds, statistics = snapshot.round_count, snapshot.statistics
         try:
             if (model := await self._model_of(snapshot)) is None:

@@ -22,9 +22,10 @@ async def model_after(
     Args:
         store: contains the model's history.
         compute: reads long histories in threads.
-        model: the model after any number of changes. Its history is read again, unless both numbers are 0.
-        change_count: the number of changes; None for all.
-        seen: the digest of the history up to these changes that a state has seen; None for no check.
+        model: the model after any number of changes. If it is the result and has no changes, it is returned as it is;
+            otherwise, its history is read again.
+        change_count: the number of changes; None for all that are stored.
+        seen: the digest, after these changes, of the history that a state has seen; None to skip the check.
 
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.
@@ -47,7 +48,7 @@ async def reject_snapshot(store: Store, model: Model, rounds: int, error: Except
 
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.
-        StoreCorruptError: if the log no longer begins with round 1.
+        StoreCorruptError: if the log no longer begins with round 1, so that the state cannot be folded from it.
     """
     await store.mark_snapshot(model.key, rounds, str(error))
     tail = await store.read_tail(model.key, 0, 1)

@@ -17,7 +17,7 @@ from service.store.values import DamagedSnapshotError
 
 
 def keeps_state(before: Model, after: Model) -> bool:
-    """Check whether a change leaves the state as it is."""
+    """Check whether a change leaves the state as it is, given the model before and after the change."""
     return after.new_state is None and len(after.definition.labels) == len(before.definition.labels)
 
 

@@ -43,16 +43,17 @@ STATISTICS_VERSION = 1
 """Version of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
-"""Inclusive upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
+"""Inclusive upper bounds of the delay buckets, in seconds. There is one more bucket, for longer delays."""
 
 PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-"""Inclusive upper bounds of the propensity buckets; one more bucket always stays empty."""
+"""Inclusive upper bounds of the propensity buckets. There is one more bucket, which always stays empty."""
 
 SLOTS = 32
-"""Number of time slots in a feedback window. The predictions made in them, minus their rounds, are open."""
+"""Number of time slots in a feedback window. The predictions made in the latest window, minus those that have become
+rounds, are open."""
 
-_COUNT_AT_ONCE = 1024  # queued rounds that are counted together,
-_BYTES_AT_ONCE = 2**18  # or fewer with this many bytes
+_COUNT_AT_ONCE = 1024  # queued rounds are counted as soon as there are this many,
+_BYTES_AT_ONCE = 2**18  # or as soon as they have this many bytes
 _COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at", "flags")
 _MICRO = 1e6
 _NO_LABELS = np.zeros(0, np.int64)
@@ -77,17 +78,17 @@ class RoundStatistics:
     squared_weights: float = 0.0  # sum of 1/p²
     correct_weights: float = 0.0  # sum of 1/p over correct answers
     reward_weights: float = 0.0  # sum of reward/p
-    labels: int | None = None  # K if the model answers one of K labels
-    slot_seconds: float = 1.0
+    labels: int | None = None  # K if the model answers one of K labels, else None
+    slot_seconds: float = 1.0  # length of a time slot
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
-    uncounted: int = 0  # earlier rounds, whose statistics were damaged
+    uncounted: int = 0  # rounds before the first counted one: their statistics were damaged
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
-    chance: LabelSums = NO_LABEL_SUMS  # rows: draws of favourites, then explored draws clipped at each of `CLIPS`
+    chance: LabelSums = NO_LABEL_SUMS  # by kind of draw instead of by label: see `with_chance`
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
-    answered: int = 0  # rounds that did not abstain, without the holdout
-    answered_reward: float = 0.0
-    answered_squares: float = 0.0  # sum of reward²
+    answered: int = 0  # rounds, outside the holdout, whose answer did not abstain
+    answered_reward: float = 0.0  # sum of their rewards
+    answered_squares: float = 0.0  # sum of their squared rewards
     holdout_rounds: int = 0  # rounds of the holdout, which `by_label` to `answered_squares` leave out
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
@@ -164,11 +165,11 @@ class StatisticsAccumulator:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def use(self, labels: int | None, active: BoolArray | None = None) -> None:
-        """Continue with other labels; `RoundStatistics` contains the latest `labels` and `retired`.
+        """Record the model's current labels, which may have changed, in the statistics.
 
         Args:
-            labels: K, or None.
-            active: (K,), the mask of labels that are not retired; None if none is.
+            labels: K if the model answers one of K labels, else None.
+            active: (K,), the mask of labels that are not retired; None if no label is retired.
         """
         retired = () if active is None else tuple(np.flatnonzero(active[:MOST_LABELS] == 0).tolist())
         if (self._counts.labels, self._counts.retired) != (labels, retired):
@@ -202,10 +203,10 @@ class StatisticsAccumulator:
 
 
 def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return the statistics with further rounds, given as columns, in the sums over all rounds."""
+    """Add further rounds, given as columns, to the sums over all rounds; return the new statistics."""
     reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
     waited = (table["feedback_at"] - table["predicted_at"])[given]
-    correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # the clocks of two machines may differ
+    correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks differ: a delay may be negative
     known = weighable(p)
     p, right, reward_of_known = p[known], correct[known], reward[known]
     weights = 1.0 / p
@@ -231,7 +232,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
 
 
 def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return the statistics with further rounds in the sums that treat the holdout separately."""
+    """Add further rounds, given as columns, to the sums that separate the holdout; return the new statistics."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     answered = reward[ours & ~table["abstained"]]

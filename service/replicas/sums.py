@@ -67,7 +67,11 @@ FAVOURITE = 0.5
 
 
 def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolArray, labels: int) -> LabelSums:
-    """Return the sums of favourites, and of explored draws for each of `CLIPS`, with n more rounds of K = `labels`."""
+    """Return sums by kind of draw, instead of by label, with n more rounds. `labels` is K.
+
+    The first sums are those of the draws of favourites. For each of `CLIPS`, they are followed by the sums of all
+    explored draws, with their weights clipped at this bound.
+    """
     favourite, n = p > FAVOURITE, len(p)
     rows = [np.flatnonzero(favourite), *[np.flatnonzero(~favourite)] * len(CLIPS)]
     places = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
@@ -121,7 +125,7 @@ class Epoch(NamedTuple):
 class LatestRounds(NamedTuple):
     """The current epoch and the one before."""
 
-    places: int = 0  # rounds of the log in the current epoch
+    places: int = 0  # rounds of the log in the current epoch, those of the holdout included
     current: Epoch = Epoch()
     before: Epoch = Epoch()
 

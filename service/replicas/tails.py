@@ -1,4 +1,7 @@
-"""Compares a replica's position with a tail of the log, and selects the rounds to read and to fold."""
+"""Compares a replica's position with a tail of the log, and selects the rounds to read and to fold.
+
+A tail may begin with the last entry that the state includes, so that this entry can be compared with the log's.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,7 +18,7 @@ from service.store.values import ChangeEntry, LogEntry, Tail
 
 
 class Position(NamedTuple):
-    """How much of a log a state includes: its first rounds and changes."""
+    """How much of a log a state includes: the log's first `round_count` rounds and `change_count` changes."""
 
     round_count: int
     change_count: int
@@ -29,13 +32,13 @@ class News(NamedTuple):
 
 
 def news_in(tail: Tail, seen: Position) -> News:
-    """Return the entries of a tail after a position."""
+    """Return the entries of a tail that a state at position `seen` lacks."""
     entries = [entry for entry in tail.entries if entry.last_round > seen.round_count]
     return News(entries, [change for change in tail.changes if change.change_count > seen.change_count])
 
 
 def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
-    """Check whether a tail shows that its log lacks entries that a state includes, or has others in their place."""
+    """Check whether a tail shows that the log lacks entries that a state includes, or has others in their place."""
     if tail.round_count < seen.round_count or tail.change_count < seen.change_count:
         return True
     for change in tail.changes:
@@ -53,14 +56,14 @@ def _holds(form: RecordFormat, entry: LogEntry, number: int) -> bool:
 
 
 def entry_at(tail: Tail, seen: Position) -> ChangeEntry | LogEntry | None:
-    """Return the last entry that a state includes; None if it is not in the tail."""
+    """Return the last entry that a state at position `seen` includes; None if the tail does not have it."""
     last: list[ChangeEntry | LogEntry] = [change for change in tail.changes if change[:2] == seen]
     last += [entry for entry in tail.entries[:1] if entry.last_round == seen.round_count]
     return last[0] if last else None
 
 
 def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
-    """Check whether entries are missing between a position and the entries of a tail after it."""
+    """Check whether a tail lacks the entry that follows the position `seen` in the log, or a change after it."""
     entries, changes = news_in(tail, seen)
     numbers = [seen.change_count, *(change.change_count for change in changes)]
     if any(later != number + 1 for number, later in pairwise(numbers)):
@@ -69,7 +72,8 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
         return (tail.round_count, tail.change_count) > seen
     if changes and (not entries or changes[0].round_count <= seen.round_count):
         return changes[0].round_count != seen.round_count
-    # Only rounds in a snapshot are trimmed. Without a snapshot, an entry whose begin is unknown begins with round 1.
+    # Only rounds that a snapshot includes are trimmed. A state without rounds has no snapshot, so the log is whole and
+    # its first entry starts with round 1, even if the entry does not say so.
     after = seen.round_count if len(entries) < len(tail.entries) else None
     if after is None and seen.round_count == 0 and begin_of(form, entries[0]) is None:
         after = 0
@@ -77,10 +81,10 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
 
 
 TAIL_LIMIT = 512
-"""Maximum rounds per read: a request waits for it, and it blocks the store."""
+"""Maximum rounds per read of the log: a request waits for the read, which blocks the store."""
 
 _STRETCH_BYTES = 2**22
-"""Maximum bytes of rounds per read; contexts of varying size are not counted."""
+"""Maximum bytes of rounds per read of the log. Contexts of varying size are not counted."""
 
 
 def most_rounds(model: Model) -> int:
@@ -113,11 +117,11 @@ def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
 
 
 def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> list[tuple[int, int, bool]]:
-    """Return the spans of n consecutive rounds that a model learns from, without its holdout.
+    """Return the spans, among n consecutive rounds, that a model learns from. They exclude its holdout.
 
     Args:
         model: the model as it is at these rounds of the log.
-        held_out: (n,), the mask of rounds that its holdout answered.
+        held_out: (n,), the mask of rounds that belong to the holdout.
         changes_seen: (n,), the number of changes that each prediction took into account.
 
     Returns:

@@ -20,16 +20,17 @@ _log = logging.getLogger(__name__)
 
 
 def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -> int:
-    """Return the cost of `answer` in multiply-adds: it lists distributions and decodes stored predictions."""
+    """Return the cost of `answer` in multiply-adds. It lists distributions, and decodes stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
     return listed * costs.LISTED_PROBABILITY + (len(existing) - existing.count(None)) * costs.REPEATED_PREDICTION
 
 
 def answer(model: Model, batches: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
-    """Return the prediction for each request in order, or the error that replaces it.
+    """Return the answer to each request in order, or the error that replaces it.
 
-    `existing` has the store's result for each block: None if it was stored, the record found under its id, or an error.
+    `existing` has the store's result for each block: None if the block was stored, the existing record if the block's
+    id was in use, or an error.
     """
     answers, heads = list[PredictAnswer | Exception](), iter(existing)
     for decided in batches:
@@ -93,7 +94,10 @@ def _answer_of_block(
 
 
 def stored_answer(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
-    """Return the stored answer to a request with a client's id, or the error if it is not its own or unreadable."""
+    """Return the answer in the record that has the id of a request.
+
+    Return an error if the record belongs to another request, is unreadable, or saw changes that the store has lost.
+    """
     block, mark = "" if request.id is None else request.id.block, fingerprint(model, request)
     try:
         if not model.has_seen(*model.choice.records.history_of(record)):

@@ -25,7 +25,8 @@ _Result = TypeVar("_Result")
 class ImpossibleDecisionsError(Exception):
     """Some decisions of a batch are invalid, so nothing of the batch was stored.
 
-    `sound`, (n,), marks the valid ones; None if the learner raised an error and the failing contexts are unknown.
+    `sound`, (n,), marks the requests with valid decisions. It is None if the learner raised an error, so that the
+    failing contexts are unknown.
     """
 
     def __init__(self, sound: BoolArray | None) -> None:
@@ -41,8 +42,9 @@ async def without_impossible(
 ) -> list[_Result | Exception]:
     """Predict the items of a failed batch again; return `LearnerFailedError` for those with an invalid decision.
 
-    An item is drawn again only because of other items, never because of what it drew, so its propensity stays correct.
-    `predict_each` isolates further invalid decisions itself.
+    An item's answer is drawn again only because of other items, never because of what it was, so its propensity stays
+    correct. If it is unknown which items failed, each half is predicted separately. `predict_each` handles further
+    failures in the same way.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2
@@ -57,10 +59,10 @@ class Basis(NamedTuple):
     """The inputs of decisions."""
 
     model: Model
-    state: State  # of the learner; nothing changes it during the decisions
+    state: State  # the learner's state, which nothing changes during the decisions
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
-    keep_seconds: float  # how long the store keeps the predictions
+    keep_seconds: float  # how long the store is to keep the predictions
 
 
 class Chance(NamedTuple):
@@ -80,10 +82,10 @@ class Decided(NamedTuple):
     requests: Requests
     chosen: Chosen
     predictions: NewPredictions  # n * m
-    bounds: list[int]  # the first prediction of each block, then n * m
-    blocks: list[str]  # their names
-    tokens: Sequence[int]  # n * m
-    records: list[bytes]  # of the blocks
+    bounds: list[int]  # the index of the first prediction of each block, then n * m
+    blocks: list[str]  # the names of the blocks
+    tokens: Sequence[int]  # of the predictions, n * m
+    records: list[bytes]  # one for each block
 
 
 def chance_of(model: Model, requests: Requests, random: Callable[[int | tuple[int, ...]], FloatArray]) -> Chance:
@@ -97,7 +99,7 @@ def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[]
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
     Raises `ImpossibleDecisionsError` if the learner fails or its decisions cannot be stored. `new_id` generates the
-    names of blocks without a client's id, and the secret of tokens.
+    names of blocks that have no client's id, and the seed of the tokens.
     """
     choice, chosen, n, top = (
         basis.model.choice,
@@ -158,7 +160,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
 
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of a request, to detect reused ids; zeros if the id is generated."""
+    """Return a 16-byte hash of a request, to detect reused ids; zeros if the client did not choose the id."""
     if request.id is None:
         return bytes(16)
     asked, kind = model.choice.fingerprinted(request)

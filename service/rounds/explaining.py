@@ -18,7 +18,7 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 
-_MOST_FEATURES = 50_000  # maximum features of all actions in an answer, about 8 MB
+_MOST_FEATURES = 50_000  # maximum features of all actions in an answer, which is then about 8 MB long
 
 
 async def explain(replica: Replica, compute: Compute, request: ExplainRequest, most_numbers: int) -> ExplainAnswer:
@@ -109,7 +109,10 @@ def _explained(model: Model, state: State, request: PredictionRequest, seen: int
 def _shares(
     choice: Choice, features: Sequence[FeatureEntry], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[FeatureEntry, FloatArray | None]]:
-    """Yield each prepared feature with its contribution to each score, (K,); features at one index share its entry."""
+    """Yield each feature, as prepared for the learner, with its contribution to each score, (K,); None without `added`.
+
+    Features with the same index share the contribution of the entry there, in proportion to their values.
+    """
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
     for feature in features:
         position = positions[feature.at]

@@ -35,7 +35,7 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
 
 
 _AT_ONCE = 2  # maximum batches in flight: the store joins one while the worker answers the other
-_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # of a batch of single items: about half a millisecond of the store
+_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # limits of `_room`; the store joins 16 KiB in about half a millisecond
 _ATTEMPTS = 3  # maximum attempts to join feedback while the history of the model changes
 _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
 _ID = "prediction_id"
@@ -61,7 +61,7 @@ _OF_ABSTENTIONS = {
     FeedbackStatus.INCONSISTENT: ", or the prediction abstained, which is neither right nor wrong",
     FeedbackStatus.LABEL_NEEDED: ", or if it abstained",
 }
-"""Appended to these refusals if the model may abstain."""
+"""What these refusals say in addition if the model may abstain."""
 
 
 class FeedbackJoiner:
@@ -101,7 +101,7 @@ class FeedbackJoiner:
     async def _results(
         self, requests: Sequence[FeedbackInput], attempts: int = _ATTEMPTS
     ) -> list[FeedbackResult | Exception]:
-        """Parse and join feedback; if the history of the model has changed in between, catch up and try again."""
+        """Parse and join feedback; if the history of the model changes in between, catch up and try again."""
         submit = partial(self._commits.submit_all, handle=self._join, room=self._room, most=ITEMS_AT_ONCE)
         results = await apply_to_valid(submit, await self._parse_all(requests))
         lost = indices_of(results, errors.OtherHistoryError)
@@ -124,7 +124,7 @@ class FeedbackJoiner:
 
     @property
     def _room(self) -> int:
-        """The maximum size of a batch of single items; larger rounds need smaller batches."""
+        """The maximum number of items in a batch that begins with a single item; larger rounds need smaller batches."""
         records = self._replica.model.choice.records
         size = records.round_bytes if records.fixed_size else records.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
@@ -169,7 +169,7 @@ def _to_answer(request: FeedbackInput, result: FeedbackResult, answers: Answers)
 
 
 def _conflict(request: FeedbackInput, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
-    """Return the error for feedback that differs from the first one, in the reward or only in the truth."""
+    """Return the error for feedback that differs from the first: in `reward`, in `correct` or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
     what = "correct" if first.correct is not None else "reward"
     recorded = f"recorded {what}: {shown(getattr(first, what))}"

@@ -8,14 +8,14 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Handles a batch; returns a result or an exception for each item, in order. `submit` raises the exception.
+# Handles a batch; returns a result or an exception for each item, in order. `submit` raises its item's exception.
 Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
 
 # Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds.
 ITEMS_AT_ONCE = 512
 
-# Turns of the event loop after a batch of several items, to write its answers, read new requests, and submit them. They
-# enlarge the next batch, which lowers the cost of an item.
+# Turns of the event loop after a batch of several items, to write its answers, read new requests, and submit them. The
+# new requests enlarge the next batch, which lowers the cost of each item.
 _TURNS_BETWEEN = 3
 
 
@@ -25,17 +25,18 @@ class _Waiting(NamedTuple, Generic[Item, Result]):
     items: Sequence[Item]
     handle: Handle[Item, Result]
     room: int  # maximum items of a batch that begins with these
-    context: contextvars.Context  # of the submitter
+    context: contextvars.Context  # that of the submitting task
     future: asyncio.Future[Sequence[Result | Exception]]
 
 
 class GroupCommit(Generic[Item, Result]):
     """Groups items into batches.
 
-    An item that arrives alone is handled immediately, in the submitting task. Items that arrive until it is done form
-    the next batch, handled in a separate task, so the cancellation of one submitter affects no other. If a batch raises
-    an error, all its items fail with it. The next batch starts when one ends or, with fewer than `at_once` in flight,
-    as soon as it is full.
+    An item that arrives while no batch is in flight is handled immediately, in the submitting task. Items that arrive
+    before that item is done form the next batch, which is handled in a separate task, so that the cancellation of one
+    submitter affects no other. If handling a batch raises an error, all its items fail with this error. The next batch
+    starts when a batch ends (a few turns later, if that batch had several items) or, if fewer than `at_once` batches
+    are in flight, as soon as it is full.
     """
 
     def __init__(self, at_once: int = 1) -> None:
@@ -51,7 +52,10 @@ class GroupCommit(Generic[Item, Result]):
         return not self._waiting and not self._in_flight
 
     async def submit(self, item: Item, handle: Handle[Item, Result], room: int) -> Result:
-        """Handle an item; return its result. A batch that begins with it has at most `room` items."""
+        """Handle an item; return its result.
+
+        A batch that begins with this item is passed to `handle`, and has at most `room` items.
+        """
         (result,) = await self._submit([item], handle, room)
         if isinstance(result, Exception):
             raise result
@@ -60,7 +64,7 @@ class GroupCommit(Generic[Item, Result]):
     async def submit_all(
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int, most: int
     ) -> list[Result | Exception]:
-        """Handle many items, at most `most` in one batch; return results and exceptions in order."""
+        """Handle many items, at most `most` of them in one batch; return results and exceptions in order."""
         results = list[Result | Exception]()
         for start in range(0, len(items), most):
             results += await self._submit(items[start : start + most], handle, room)
@@ -75,7 +79,7 @@ class GroupCommit(Generic[Item, Result]):
         return self._handle(items, handle)
 
     async def _handle(self, items: Sequence[Item], handle: Handle[Item, Result]) -> Sequence[Result | Exception]:
-        """Handle a batch, which is in flight until it ends; if it raises an error, every result is that error."""
+        """Handle a batch in flight, and end it. If `handle` raises an error, return this error for every item."""
         try:
             return await handle(items)
         except Exception as error:  # noqa: BLE001  every submitter must get it
@@ -94,7 +98,7 @@ class GroupCommit(Generic[Item, Result]):
         return future
 
     def _end(self, size: int) -> None:
-        """Start the next batch; after some turns if this one had several items."""
+        """End a batch of `size` items, and start the next one: at once, or after some turns if `size` is above 1."""
         self._in_flight -= 1
         if size > 1 and not self._paused:
             self._paused = True

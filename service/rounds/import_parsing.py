@@ -23,12 +23,12 @@ from service.store.values import ImportBlock
 
 
 class ParsedRound(NamedTuple):
-    """A round to import, checked."""
+    """A round to import, after all checks."""
 
     request: PredictionRequest
     answer: int | None  # the number of the label, or the position of the action; None if the model draws it
     propensity: float
-    reward: float | None  # None if the model draws the answer: it then follows from answer and truth
+    reward: float | None  # None if the model draws the answer: the reward then follows from answer and truth
     truth: int | None  # the number of the true label, or the position of the right action; None if unknown
     at: float | None  # seconds since the epoch; None for the time of the import
     holdout: bool
@@ -147,9 +147,9 @@ def drawn_predictions(basis: Basis, rounds: Sequence[ParsedRound], chance: Chanc
 def logged_predictions(
     basis: Basis, rounds: Sequence[ParsedRound], chance: Chance, residuals: FloatArray
 ) -> NewPredictions:
-    """Return the predictions of n logged rounds: their answers and propensities, and the learner's evidence.
+    """Return the predictions of n logged rounds, with the logged answers and propensities, and evidence computed now.
 
-    `residuals`, (n,), are new random numbers in [0, 1), in place of those that the original draws left.
+    `residuals`, (n,), are new random numbers in [0, 1). They replace those that the original draws left over.
     """
     requests, positions = [each.request for each in rounds], np.array([each.answer for each in rounds], np.int64)
     chosen = chosen_by(basis, requests, chance)
@@ -175,7 +175,7 @@ def encoded(
 
 
 def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound]) -> list[bytes]:
-    """Encode the reward and the truth of each round. An action is the truth only if it was answered and is right."""
+    """Encode the reward and the truth of each round. Among actions, only a right answer is stored as the truth."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
         reward = each.reward

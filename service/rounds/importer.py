@@ -21,8 +21,8 @@ from service.store.values import ImportBatch, Imported
 
 _ATTEMPTS = 20  # maximum attempts to import a batch while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _KNOWN_PER_DRAWN = 256, 200, 32
-# Maximum rounds appended together. The model learns from each batch before it decides the next. A batch of labelled
-# rounds, whose answers it draws itself, has at most 1/32 as many rounds as the log (but at least 1), so it learns about
+# Maximum rounds appended together. The model learns from each batch before it decides the next. If it draws the answers
+# itself, a batch has at most 200 rounds and at most 1/32 as many as the log (but at least 1), so the model learns about
 # as fast as from one round at a time. Batches of 200 take about 60 % of the processor time of batches of 64.
 
 _BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000  # maximum bytes, and probabilities, of these rounds
@@ -96,7 +96,10 @@ class RoundImporter:
     async def _predictions(
         self, replica: Replica, model: Model, rounds: Sequence[ParsedRound]
     ) -> NewPredictions | None:
-        """Decide with every round folded, but keep logged answers; return None if the model has changed."""
+        """Decide rounds with a state that includes the whole log, but keep logged answers.
+
+        Return None if the model has changed since the rounds were parsed.
+        """
         environment, requests = self._environment, [each.request for each in rounds]
         run, cost = environment.compute.run_in_thread_if_costly, model.choice.deciding_cost(requests)
         async with replica.lock:
@@ -113,7 +116,7 @@ class RoundImporter:
 
 
 def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequence[ParsedRound]:
-    """Return the first rounds that may be imported together: all with logged answers, or all without."""
+    """Return the first rounds that may be imported together. Either all of them have logged answers, or none has."""
     logged = rounds[0].answer is not None
     bounds = (
         model.choice.slices([each.request for each in rounds[:_LOGGED_AT_ONCE]])[0].stop,
@@ -128,7 +131,7 @@ def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequ
 
 
 def _imported_before(request: ImportRequest, position: int, done: int) -> int:
-    """Return how many rounds of a request are imported; raise `ImportPositionError` if earlier ones are missing."""
+    """Return how many rounds of a request have been imported; raise `ImportPositionError` if earlier ones have not."""
     if position < request.offset + done:
         most = f"{position}, the number of rounds imported from source {quoted(request.source)} so far"
         raise ImportPositionError(f"got {request.offset + done}; must be at most {most}", "offset")

@@ -20,11 +20,11 @@ from service.schemas.rounds import PredictAnswer
 from service.store.values import Block, Head, Seen, Tail
 from service.tuples import named_tuples
 
-# Attempts to store predictions. The first may require that no newer round exists; retries only require an intact log.
+# Maximum attempts to store predictions. The first may require that no newer round exists; all others accept newer ones.
 _ATTEMPTS = 3
 
 _BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together, which takes about ten milliseconds of the store
-_NUMBERS_AT_ONCE = 4_000_000  # maximum probabilities computed together: 32 MB per array of a batch with many labels
+_NUMBERS_AT_ONCE = 4_000_000  # maximum probabilities computed together: 32 MB in an array
 
 
 class _ModelChangedError(Exception):
@@ -37,9 +37,9 @@ class Predictor:
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._first_model = replica.model  # while the model is this one, no request needs a second check
-        self._most_of: Model | None = None
-        self._most = 1  # maximum requests of that model decided together
-        self._keep_seconds = 0.0  # of its predictions
+        self._most_of: Model | None = None  # the model for which the next two were computed
+        self._most = 1  # maximum requests decided together
+        self._keep_seconds = 0.0  # how long the store keeps predictions
         self._is_compiled = False  # the first decision may compile kernels
         self._expects_rounds = False  # whether the log probably has rounds that the state lacks
         self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
@@ -53,7 +53,7 @@ class Predictor:
         """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
         if request.id is not None or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
-            (answer,) = await self.predict_all([request])  # it may be a repeat, or take long to read
+            (answer,) = await self.predict_all([request])  # it may be a repetition, or take long to read
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -83,13 +83,13 @@ class Predictor:
         return answers
 
     async def _repeated(self, request: PredictionRequest) -> PredictAnswer | Exception | None:
-        """Return the stored answer to a request that was answered before a change, and is now refused; else None."""
+        """Return the stored answer to a refused request if it was answered before a change of the model; else None."""
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
             return None
         cost = checking_cost(model, [request])
         (parsed,) = await run(cost, model.name, map_results, model.choice.parse, [request])
-        if isinstance(parsed, Exception):  # invalid regardless of changes
+        if isinstance(parsed, Exception):  # it is invalid regardless of changes
             return None
         record = await self._environment.store.read_block(model.key, request.id.block)
         if record is None:
@@ -119,7 +119,7 @@ class Predictor:
 
     async def _predict_alike(self, requests: Requests) -> list[PredictAnswer | Exception]:
         model = self._replica.model
-        if model is not self._first_model:  # it may have changed after the requests were checked
+        if model is not self._first_model:  # the model may have changed after the requests were checked
             checked = map_results(partial(_revalidated, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
@@ -145,7 +145,8 @@ class Predictor:
         async with replica.lock:
             seen = await self._new_enough()
             for _ in range(_ATTEMPTS):
-                if replica.model is not model:  # not by count: a lost change may have been replaced
+                # Comparing the number of changes would not do: another change may have replaced one that was lost.
+                if replica.model is not model:
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
                 pairs = [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
@@ -159,10 +160,10 @@ class Predictor:
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _new_enough(self) -> Seen:
-        """Return the rounds and changes that the state has seen, with `allow_newer` if it is known to be new enough.
+        """Return what the state has seen; `allow_newer` is set if the state is known to be new enough.
 
-        Otherwise, the store compares them with the log when it stores the predictions. A failed comparison wastes a
-        decision, so the log is read first if it is probably longer. Call with the replica's lock held.
+        If not, the store refuses the predictions when the log has newer rounds. A refusal wastes a decision, so
+        this method folds the log first if it probably has newer rounds. Call with the replica's lock held.
         """
         replica = self._replica
         includes_all = replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)
@@ -173,7 +174,7 @@ class Predictor:
         return replica.seen(allow_newer=includes_all)
 
     async def _decide(self, model: Model, seen: Seen, requests: Requests) -> list[Decided]:
-        """Decide in the event loop, or in a thread in slices, so that other models get a turn between long ones."""
+        """Decide in the event loop, or, if that is slow, in a thread, where other models get a turn between slices."""
         environment, first = self._environment, requests[0]
         chance = chance_of(model, requests, environment.rng.random)
         basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
@@ -201,7 +202,7 @@ class Predictor:
 
 
 def checking_cost(model: Model, requests: Requests) -> int:
-    """Return the cost of checking requests in multiply-adds; from `costs.INLINE` on, it is not exact."""
+    """Return the cost of checking requests in multiply-adds; it need not be exact once it reaches `costs.INLINE`."""
     cost = 0
     for request in requests:
         cost += costs.OPTIONS + model.choice.reading_cost(request, costs.INLINE)

@@ -57,7 +57,7 @@ class SessionCache:
         self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
-        self._traffic = Counter[str]()  # predictions by model that the store has not counted yet
+        self._traffic = Counter[str]()  # by model, the predictions that the store has not counted yet
 
     async def find(self, name: str, field: str) -> ModelSession:
         """Return the session of the model with this name; open one if needed. Errors name the request's `field`."""
@@ -75,7 +75,7 @@ class SessionCache:
         return self._open(ModelSession(model, self.environment))
 
     async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:
-        """Do some work in a model's session; if its incarnation is gone, repeat the work in a new session."""
+        """Do some work in a model's session; if the model's incarnation is gone, repeat the work in a new session."""
         request_context.note_model(name)
         session = await self.find(name, field)
         try:
@@ -119,7 +119,7 @@ class SessionCache:
                 self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)
-            except WagerError as error:  # requests that it affects get the error too
+            except WagerError as error:  # requests that the error affects get it too
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
@@ -138,11 +138,11 @@ class SessionCache:
             session.upkeep.traffic = 0
 
     def closing(self) -> list[ModelKey]:
-        """Return the loaded models that close expired predictions."""
+        """Return the keys of the loaded models whose expired predictions the store closes."""
         return [session.model.key for session in self._sessions.values() if closes(session.model.definition)]
 
     def retained(self) -> list[ModelKey]:
-        """Return the loaded models that have `retain_seconds`."""
+        """Return the keys of the loaded models that have `retain_seconds`."""
         sessions = self._sessions.values()
         return [each.model.key for each in sessions if each.model.definition.retain_seconds is not None]
 

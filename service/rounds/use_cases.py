@@ -46,7 +46,7 @@ class RoundService:
     def predict(self, model: str, request: PredictionRequest) -> Awaitable[PredictAnswer]:
         """Draw an answer to the request, and store the prediction.
 
-        The state includes every round acknowledged before the call, except as the model's `freshness` allows.
+        The state includes every round acknowledged before the call, unless the model's `freshness` allows an older one.
         Repeating a request with the same id, context and options returns the stored prediction.
         """
         return self._sessions.use(model, "model", lambda session: session.predictor.predict(request))
@@ -54,7 +54,7 @@ class RoundService:
     async def predict_all(
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
-        """Handle each request as `predict` does. Pass earlier errors through; return errors instead of raising them."""
+        """Handle each request as `predict` does. Return errors, also those among the requests, instead of raising."""
         predict = partial(self._all, model, "model", lambda session, items: session.predictor.predict_all(items))
         return await apply_to_valid(predict, requests)
 
@@ -90,7 +90,7 @@ class RoundService:
     async def _all(
         self, name: str, field: str, work: _WorkOnAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
-        """Handle many items as `SessionCache.use` does; repeat those that failed because the model was deleted."""
+        """Work on items in a model's session. If the model was deleted, repeat the failed items in a new session."""
         request_context.note_model(name)
         try:
             session = await self._sessions.find(name, field)

@@ -24,7 +24,7 @@ from service.schemas.rounds import FeedbackRequest
 
 _log = logging.getLogger(__name__)
 
-TOLERANCE_SECONDS = 300  # of a signature's timestamp; a replay within it is a duplicate and counts once
+TOLERANCE_SECONDS = 300  # maximum distance of a timestamp from now; a replay in this time is a duplicate, counted once
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
@@ -46,7 +46,7 @@ class Receiver:
     Args:
         secrets: pairs of a pattern of model names and the secret (`whsec_` and base64) that signs their feedback.
         now: returns seconds since the epoch.
-        members: for fields of feedback, the path to the member of an event's data that contains each.
+        members: for some fields of feedback, the path to the member of an event's data that contains the field.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Receiver:
 
         Raises:
             SignatureError: as `verify`, or if no secret of the model signed the body.
-            InvalidInputError: if the body is no event with feedback.
+            InvalidInputError: if the body is not feedback, or an event with feedback, in JSON.
             pydantic.ValidationError: if a field is invalid.
         """
         allowed = self.verify(headers, body)
@@ -119,7 +119,7 @@ def read_feedback(headers: Mapping[str, str], body: bytes, members: Mapping[str,
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
     recommends. If the data of a CloudEvent has no prediction id, its `subject` is one. Other members of the data are
-    ignored. With `members`, a bare body is read as data.
+    ignored. With `members`, a bare body is read like the data of an event.
     """
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_event = media_type == "application/cloudevents+json" or any(name.startswith("ce-") for name in headers)
@@ -139,7 +139,7 @@ def read_feedback(headers: Mapping[str, str], body: bytes, members: Mapping[str,
 
 
 def _fields_in(data: object, members: Mapping[str, Sequence[str]]) -> JsonObject:
-    """Return the fields of feedback in an event's data."""
+    """Return the fields of feedback that an event's data contains."""
     if not isinstance(data, dict):
         raise InvalidInputError(f"got {shown(data)}; must be the JSON object of POST /feedback", "data")
     paths = {name: members.get(name, (name,)) for name in FeedbackRequest.model_fields}

@@ -20,11 +20,11 @@ from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, Predic
 from service.strict_body import Body
 from service.tuples import named_tuples
 
-MOST_PLAIN = 2**18  # larger bodies are not read here: pydantic reads them, in a thread
+MOST_PLAIN = 2**18  # bytes; larger bodies are not read here: pydantic reads them, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
-"""The same for bodies with actions: features that are not in the cache take longer to check than numbers. The reader of
-larger bodies also limits the members of each object."""
+"""The same limit for bodies with actions: features that are not in the cache take longer to check than numbers. The
+reader of larger bodies also limits the members of each object."""
 
 _MOST_UNSEEN = 4096  # maximum bytes of a body that is not searched for long exponents
 _LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
@@ -134,9 +134,9 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
 def plain_reader(kind: object) -> Callable[[bytes], Any | None] | None:
     """Return the function that reads bodies of type `kind`, or None if there is none.
 
-    It returns None for a body that pydantic must read: all but feedback without true labels, batches of dense contexts,
-    and single predictions with a dense or sparse context, or with actions and any context. It caches the actions of
-    single predictions, so reuse it.
+    The function returns None for a body that pydantic must read. It reads only feedback without true labels, batches of
+    dense contexts, and single predictions with a dense or sparse context, or with actions and any context. It caches
+    the actions of single predictions, so keep and reuse it.
     """
     if kind is PredictRequest:
         return _PredictionReader()

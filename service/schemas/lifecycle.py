@@ -24,9 +24,9 @@ class SnapshotAnswer(Answer):
 
     id: str
     rounds: int
-    """The rounds that it has seen."""
+    """The number of rounds that it has seen."""
     changes: int
-    """The changes that it has seen."""
+    """The number of changes that it has seen."""
     at: datetime
     by: Annotated[str | None, Field(examples=[None])]
     """The id of the API key that took it; null if no keys were required."""

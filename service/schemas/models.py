@@ -70,7 +70,7 @@ class FixedLabel(Body):
 
 
 class Holdout(Body):
-    """A share of the requests that another policy answers, to compare it with the learner, which ignores them."""
+    """A share of the requests that another policy answers, for comparison: the learner does not learn from them."""
 
     fraction: Annotated[float, Field(gt=0, lt=1)]
     """The share of the requests, chosen at random."""
@@ -113,8 +113,8 @@ class Policies(Body):
     retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
     """The minimum number of latest rounds that the log keeps, for reading and replay."""
     retain_seconds: Annotated[float, Field(ge=60, le=100 * 366 * 86_400)] | None = None
-    """How long the log keeps a round at most, for contexts with personal data; by default as long as `retain_rounds`
-    says. Rounds go within two minutes, but the last one stays until another follows."""
+    """The longest that the log keeps a round, for contexts with personal data; by default, only `retain_rounds` counts.
+    Older rounds are deleted within two minutes, but the last round stays until another follows."""
     mode: Literal["online", "logging", "frozen"] = "online"
     """`online` answers and learns. `logging` draws from the `policy` of the request, or uniformly, and learns. `frozen`
     answers and records rounds, but does not learn from them."""
@@ -215,7 +215,7 @@ class _Subject(Answer):
 
 
 class _ModelFields(Policies, _Subject):
-    model_config = ConfigDict(extra="ignore")  # unlike requests
+    model_config = ConfigDict(extra="ignore")  # unlike requests, which refuse unknown fields
 
     created_at: datetime
     rounds_seen: int
@@ -251,7 +251,7 @@ class ChangeNote(Answer):
     policies: JsonObject
     """New values of policies."""
     snapshot: Annotated[str | None, Field(examples=[None])] = None
-    """The kept snapshot to which it returned; for a promotion, that of the shadow."""
+    """The kept snapshot to which the model returned; for a promotion, the kept snapshot of the shadow."""
     shadow: Annotated[str | None, Field(examples=[None])] = None
     """The shadow that was promoted."""
     replaced: Annotated[JsonObject | None, Field(examples=[None])] = None
@@ -305,7 +305,7 @@ class ModelAnswer(_ModelFields):
 
 
 class ModelSummary(_ModelFields):
-    """A model in a list, with the number of its labels instead of the labels, and of the `sets` of its learner."""
+    """A model in a list. Instead of its labels, and of the `sets` of its learner, it has only their numbers."""
 
     label_count: int
 

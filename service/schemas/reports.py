@@ -21,12 +21,12 @@ class EstimateAnswer(Answer):
     """The lower end of the bootstrap interval; null if the log is too small for one, and for `direct`."""
     high: Annotated[float | None, Field(examples=[0.75])] = None
     doubt: Annotated[str | None, Field(examples=["worth only 25 rounds"])] = None
-    """Why the value should not be trusted: read the conservative interval of the policy. Null if nothing speaks against
-    it."""
+    """Why the value should not be trusted; read the conservative interval of the policy instead. Null if there is no
+    reason for doubt."""
 
 
 class AbstentionValue(Answer):
-    """How often a policy abstains, and how good its other answers are. All are self-normalized, as `snips` is."""
+    """How often a policy abstains, and how good its other answers are. The values are self-normalized, like `snips`."""
 
     rate: float
     """The share of its answers that abstain."""

@@ -76,7 +76,7 @@ GivenId = Annotated[
 _Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 
 
-MOST_SLOTS = 100  # maximum slots of an answer. Each has its own record
+MOST_SLOTS = 100  # maximum slots of an answer; each slot is stored in its own record
 
 Top = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
 
@@ -133,13 +133,13 @@ class ActivateAnswer:
 
 @answer
 class Slot:
-    """One of the answers to a request with `top`. It is a prediction: send feedback for it to its own id."""
+    """One of the answers to a request with `top`. Each slot is a prediction: send feedback for it with its own id."""
 
     prediction_id: str
     """The id of the request, a colon, and the number of the slot, from 0."""
     label: str
     propensity: float
-    """The probability of this label given the labels of the slots before, in (0, 1]."""
+    """The probability of this label given the labels of the earlier slots, in (0, 1]."""
 
 
 @answer
@@ -178,12 +178,12 @@ class PredictBatchRequest(Body):
     prediction_ids: list[SkipValidation[GivenId | None]] | None = None
     """Your own ids, one for each context; null where the service makes one."""
     include_distribution: bool = False
-    """Whether to return the probability of every label, for contexts, and for items that do not say. Models that answer
-    rankings refuse it."""
+    """Whether to return the probability of every label, for contexts, and for items without this field. Models that
+    answer rankings refuse it."""
     activated: bool = True
-    """Whether the predictions take feedback at once, for contexts, and for items that do not say."""
+    """Whether the predictions take feedback at once, for contexts, and for items without this field."""
     top: Top | None = None
-    """The number of slots of each answer, for contexts, and for items that do not say."""
+    """The number of slots of each answer, for contexts, and for items without this field."""
 
 
 class FeedbackRequest(Body):
@@ -195,7 +195,7 @@ class FeedbackRequest(Body):
     reward: Annotated[float | None, Field(ge=0, le=1)] = None
     """How good the answer was, for models whose learner accepts rewards. 1 is correct, and 0 is wrong."""
     true_label: Label | None = None
-    """The label or level that is right. It determines `correct`. A label that means to abstain cannot be right."""
+    """The label or level that is right. It determines `correct`. A label that represents abstaining cannot be right."""
     true_labels: Annotated[list[Label], FirstError(), Field(max_length=100_000)] | None = None
     """For a model that answers several labels: the right set, or all labels in the right order. It determines
     `correct`."""

@@ -17,7 +17,7 @@ class MeanAnswer(Answer):
     low: float
     high: float
     rounds: float
-    """The rounds that carry the mean. For a weighted mean, the effective number: how many plain rounds would."""
+    """The number of rounds in the mean; for a weighted mean, how many unweighted rounds would be worth as much."""
 
 
 class AbstentionAnswer(Answer):
@@ -29,11 +29,11 @@ class AbstentionAnswer(Answer):
     cost: float
     """What they cost together, where a mistake costs 1: the sum of 1 - reward."""
     accuracy: MeanAnswer
-    """Of the rounds that were answered."""
+    """The mean reward of the rounds that did not abstain."""
 
 
 class VerdictAnswer(Answer):
-    """How far the model has decided, whether that is better than chance, and whether it was better before."""
+    """How far the model has decided, whether it answers better than by chance, and whether it was better before."""
 
     verdict: VerdictWord
     reason: str
@@ -46,11 +46,11 @@ class LabelAnswer(Answer):
     retired: bool
     rounds: int
     share: float
-    """Of all rounds that the details count."""
+    """This label's share of all rounds that the details count."""
     latest_share: float
-    """Of the latest rounds."""
+    """This label's share of the latest rounds."""
     reward: MeanAnswer
-    """Of the rounds that answered this label. The learner chose them, so labels are compared by `value`."""
+    """The mean reward of these rounds. The learner chose them, so labels are compared by `value`."""
     value: MeanAnswer
     """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features."""
 
@@ -71,16 +71,16 @@ class CurvePoint(Answer):
     last_round: int
     """The number of the last of these rounds, counted from 1."""
     rounds: int
-    """Without the holdout."""
+    """The number of these rounds, without the holdout."""
     reward: MeanAnswer
-    """Of these rounds."""
+    """The mean reward of these rounds."""
     cumulative: float | None
     """The mean reward of all rounds up to here."""
     uniform: float | None
     """The estimated reward of uniform draws over all rounds up to here; null for answers that are not one of K
     labels."""
     bound: float | None
-    """The mean reward that the theorem proves up to here, if a comparator has no loss; null without a number."""
+    """The mean reward that the theorem proves up to here, if a comparator has no loss; null if it proves no number."""
 
 
 class CurveAnswer(Answer):
@@ -127,8 +127,8 @@ class BoundAnswer(Answer):
     guarantee: str
     """What is proved for the model's settings, and its assumptions."""
     mistakes: float | None
-    """The proven number of expected mistakes beyond the comparator's loss, so far, to which abstentions add their cost;
-    null if it is not a number."""
+    """The proven bound on the expected mistakes so far, beyond the comparator's loss. Abstentions count with their
+    cost. Null if the bound is not a number."""
     note: str
     """What the number means, or why there is none."""
 
@@ -141,7 +141,7 @@ class StatisticsAnswer(Answer):
     """`accuracy` if every reward was 0 or 1."""
     verdict: VerdictAnswer
     rounds: int
-    """In the log."""
+    """The number of rounds in the log."""
     fold_lag: int
     """Rounds in the log that the following sums do not count yet."""
     since_round: int
@@ -154,7 +154,7 @@ class StatisticsAnswer(Answer):
     """Rounds made when the window ended without feedback."""
     damaged_rounds: int
     reward: MeanAnswer
-    """Of the answers served, without the holdout."""
+    """The mean reward of the answers served, without the holdout."""
     abstention: Annotated[AbstentionAnswer | None, Field(examples=[None])]
     """Null if the learner always answers, and has always done so."""
     latest: LatestAnswer
@@ -193,9 +193,9 @@ class ModelOverview(Answer):
     fold_lag: int
     metric: Literal["accuracy", "reward"]
     reward: MeanAnswer
-    """Of the answers served, without the holdout."""
+    """The mean reward of the answers served, without the holdout."""
     latest: MeanAnswer
-    """Of the last 1,000 to 2,000 rounds."""
+    """The mean reward of the last 1,000 to 2,000 rounds."""
     verdict: VerdictWord | None
     """Null if the statistics cannot be read."""
     spark: list[float | None]

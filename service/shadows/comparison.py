@@ -14,7 +14,7 @@ from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 
 LARGEST = 100.0
-"""The bound at which weights are clipped for the Bernstein interval, which needs one."""
+"""The bound at which weights are clipped for the Bernstein interval, which is only valid for bounded weights."""
 
 _VERSION = 1
 
@@ -27,8 +27,8 @@ class Sums:
     """
 
     rounds: int = 0
-    since_round: int = 1  # the first round of the fold
-    skipped: int = 0  # rounds that the shadow could not learn from, or that have no weight
+    since_round: int = 1  # number of the first round that these sums may include
+    skipped: int = 0  # rounds from which the shadow did not learn, or which have no weight
     reward: float = 0.0  # Σ r
     squared_reward: float = 0.0  # Σ r²
     weight: float = 0.0  # Σ w
@@ -37,7 +37,7 @@ class Sums:
     squared_weighted_reward: float = 0.0  # Σ (w r)²
     weight_by_weighted_reward: float = 0.0  # Σ w² r
     squared_difference: float = 0.0  # Σ (w r - r)²
-    clipped: int = 0  # weights above LARGEST
+    clipped: int = 0  # number of weights above LARGEST
     clipped_difference: float = 0.0  # Σ (v r - r), where v = min(w, LARGEST)
     squared_clipped_difference: float = 0.0  # Σ (v r - r)²
     clipped_reward: float = 0.0  # Σ v r
@@ -50,10 +50,10 @@ class Sums:
 
         Args:
             probabilities: (n,), the shadow's probabilities of the served labels.
-            propensities: (n,), those with which the model drew them.
+            propensities: (n,), the probabilities with which the model drew these labels.
             rewards: (n,), in [0, 1].
-            learnt: (n,), whether the shadow learned from each. The others are skipped, as are those without a weight
-                (p too small).
+            learnt: (n,), whether the shadow learned from each round. `skipped` counts the other rounds, which are still
+                compared, and the rounds without a weight (p too small), which are not.
         """
         known = weighable(propensities)
         w, r = probabilities[known] / propensities[known], rewards[known]
@@ -113,10 +113,10 @@ def _added(total: float, terms: FloatArray) -> float:
 LEVEL = 0.95
 """The confidence level of all intervals."""
 
-_FEW_ROUNDS = 100
-_FEW_EFFECTIVE = 100.0
-_LARGE_SHARE = 0.1  # of all weight, in a single round
-_DEVIATIONS = 4.0  # standard errors by which the mean weight may differ from 1
+_FEW_ROUNDS = 100  # fewer cause a warning
+_FEW_EFFECTIVE = 100.0  # a smaller effective sample size causes a warning
+_LARGE_SHARE = 0.1  # share of all weight above which a single round causes a warning
+_DEVIATIONS = 4.0  # standard errors by which the mean weight may differ from 1 without a warning
 
 Verdict = Literal["better", "worse", "undecided"]
 
@@ -128,8 +128,8 @@ class Compared(NamedTuple):
     ips: float  # mean reward of the shadow by inverse propensity scoring
     snips: float | None  # the same with normalized weights; None if every weight is 0
     difference: float  # ips - served
-    normal: Interval  # of the difference
-    bernstein: Interval  # of the difference with clipped weights
+    normal: Interval  # interval of the difference by the normal approximation
+    bernstein: Interval  # empirical Bernstein interval of the difference with clipped weights
     effective_sample_size: float  # (Σ w)² / Σ w²
     mean_weight: float  # 1 in expectation
     verdict: Verdict
@@ -166,7 +166,7 @@ def compare(sums: Sums) -> Compared | None:
 
 
 def _normal(total: float, total_of_squares: float, n: int) -> Interval:
-    """Return the interval of a mean by the normal approximation; for a single round, all possible values."""
+    """Return the interval of a mean by the normal approximation; all possible values if there is a single round."""
     if n < 2:
         return Interval(-1.0, math.inf)
     mean = total / n

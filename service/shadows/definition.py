@@ -1,4 +1,4 @@
-"""The definition of a shadow: its checks, and its stored form."""
+"""The definition of a shadow: how it is checked and stored."""
 
 import pydantic
 
@@ -21,7 +21,7 @@ class Definition(Body):
     at: float
     """When the shadow got this learner, in seconds since the epoch."""
     by: str | None = None
-    """The id of the API key; None if no keys are required."""
+    """The id of the API key that requested this learner; None if no keys are required."""
 
     @property
     def choice(self) -> LearnerChoice:
@@ -58,7 +58,8 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
         limits: the limits of new models.
 
     Raises:
-        ShadowLearnerError: if the model's feedback cannot serve the learner, or the two cannot be compared.
+        ShadowLearnerError: if the model's feedback may lack what the learner needs, if the learner cannot be compared
+            with the model's, or if it would refuse other contexts.
         InvalidInputError: if the learner is unknown, does not fit the model, or is too large or too slow.
     """
     _check_comparable(model.learner, "the model's learner", model)

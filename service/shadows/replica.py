@@ -1,4 +1,4 @@
-"""A worker's copy of a shadow: the fold of the model's log with another learner, and the comparison."""
+"""A worker's copy of a shadow: the fold of the model's log by the shadow's learner, and the comparison."""
 
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
@@ -27,7 +27,7 @@ _MOST_LOADS = 5
 
 
 class ShadowReplica(OtherLearnerFold):
-    """The state of a shadow after some of the rounds and changes of its model's log, and its comparison."""
+    """The state of a shadow after the first rounds and changes of its model's log, and its comparison."""
 
     def __init__(self, model: Model, store: Store, compute: Compute, shadow: StoredShadow) -> None:
         self.shadow = shadow
@@ -35,7 +35,9 @@ class ShadowReplica(OtherLearnerFold):
         self.sums = Sums()
 
     async def advance(self, has_time: Callable[[], bool]) -> bool:
-        """Fold a tail of the log, and others while `has_time` returns True; return whether the end was reached.
+        """Fold the next tail of the log, and further tails while `has_time` returns True.
+
+        Return True if the log has nothing more to fold; return False if the time was up before that was known.
 
         Raises:
             ShadowNotFoundError: if the shadow is gone or has another learner by now.
@@ -54,7 +56,7 @@ class ShadowReplica(OtherLearnerFold):
                     return False
 
     async def snapshot(self) -> None:
-        """Write a snapshot, unless the store has a newer one.
+        """Write a snapshot, unless no state is loaded or the store has a newer snapshot.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -73,7 +75,7 @@ class ShadowReplica(OtherLearnerFold):
         return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count, seen.digest)
 
     async def _run(self, _: int, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
-        """Run in a thread whatever the cost: even a short computation must not delay the requests of this worker."""
+        """Run in a thread, whatever the cost: not even a short computation may delay the requests of this worker."""
         return await self._compute.run(f"{self.model.name}/{self.shadow.name}", function, *args)
 
     async def _load(self) -> None:
@@ -107,7 +109,7 @@ class ShadowReplica(OtherLearnerFold):
             return None
 
     async def _start(self, snapshot: Snapshot | None) -> bool:
-        """Start from a snapshot, or from the initial state if there is none; return False if it is damaged or lost."""
+        """Start from a snapshot; without one, from the initial state. Return False if a snapshot is damaged or lost."""
         if snapshot is None:
             if self.shadow.rounds is not None:
                 return False

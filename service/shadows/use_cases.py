@@ -28,12 +28,14 @@ class Shadows:
         self._limits = limits
 
     async def put(self, name: str, shadow: str, choice: LearnerChoice, by: str | None) -> ShadowAnswer:
-        """Add a shadow to a model, or replace the learner of an existing one; return it. `by` is the API key's id.
+        """Add a shadow to a model, or replace the learner of an existing shadow; return the shadow.
+
+        `choice` is None for the recommended learner. `by` is the id of the API key; None if no keys are required.
 
         Raises:
             ModelNotFoundError: if the model does not exist.
-            ShadowLearnerError: if the rounds of the model cannot serve the learner.
-            TooManyShadowsError: if the model has too many others.
+            ShadowLearnerError: as `complete_choice`.
+            TooManyShadowsError: if the model already has `SHADOW_SLOTS` other shadows.
             InvalidInputError: if the learner is unknown, does not fit the model, or is too large or too slow.
         """
         stored, model = await self._model(name)
@@ -89,7 +91,7 @@ class Shadows:
         return stored, await self._models.read(stored)
 
     async def _sums(self, stored: StoredModel, shadow: StoredShadow) -> Sums:
-        """Return the sums of a shadow; empty ones if its snapshot is missing, or its sums are damaged."""
+        """Return the sums of a shadow; empty sums if it has no snapshot, or if the stored sums are damaged."""
         try:
             written = await self._store.read_comparison(stored.key, shadow)
             return decode_sums(written) if written else Sums(since_round=shadow.since_rounds + 1)

@@ -18,7 +18,7 @@ class KeyTable(Protocol):
         """Return the record of a key, or None."""
 
     async def all(self) -> dict[str, bytes]:
-        """Return every record by key id."""
+        """Return all records by the ids of their keys."""
 
     async def add(self, key_id: str, record: bytes) -> bool:
         """Store a new record; return False if the id is taken."""
@@ -31,12 +31,12 @@ class KeyTable(Protocol):
 
 
 class RequestCount(NamedTuple):
-    """The number of requests of a key in the current window, compared with its limit."""
+    """The number of requests of a key in the current window of its rate limit, compared with this limit."""
 
     most: int  # requests allowed per window
     window: int  # seconds
-    left: int  # requests left; -1 if this request exceeds the limit
-    resets_in: int | None  # seconds until the window ends, at least 1; None if requests were left before this one
+    left: int  # requests left after this one; -1 if this one exceeds the limit
+    resets_in: int | None  # seconds until the window ends, at least 1; None if requests are left
 
 
 class RequestCounter(Protocol):
@@ -67,7 +67,7 @@ class ApiKeyTable:
         return record
 
     async def all(self) -> dict[str, bytes]:
-        """Return every record by key id."""
+        """Return all records by the ids of their keys."""
         found = await self._call("HGETALL", keys.API_KEYS)
         return {key_id.decode(errors="replace"): record for key_id, record in found.items()}
 

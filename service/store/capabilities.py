@@ -1,9 +1,9 @@
 """The store's interface, by capability. `service.store.redis.redis_store` implements it over the Redis protocol.
 
-Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
-if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or
-cannot write to its disk. Each method documents its other errors. If a writing method raises
-`StoreUnavailableError`, it may or may not have had its effect; every call may be repeated.
+Arguments and results are values: what a method has returned never changes. Every method raises `StoreUnavailableError`
+if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or cannot write
+to its disk. Each method documents its other errors. A writing method that raises `StoreUnavailableError` may or may not
+have had its effect. Every call may be repeated, unless its method says otherwise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class ModelTable(Protocol):
         """Store a new model; return False if the name is taken. Creating the same incarnation again returns True."""
 
     async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
-        """Store a new model whose log begins after the rounds of a snapshot, with the last change of its history.
+        """Store a new model with the state in a snapshot. Its log begins with the last change of its history.
 
         Return False if another incarnation has the name. Nothing is visible until everything is stored.
         """
@@ -63,7 +63,7 @@ class ModelTable(Protocol):
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" at first); unreadable ones with errors."""
+        """Return up to `limit` models with names after `after` ("" at first), unreadable ones as `UnreadModel`."""
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with this name, or None.
@@ -76,35 +76,35 @@ class ModelTable(Protocol):
         """Return the first `limit` names of models, sorted. Some of the models may be gone."""
 
     async def list_busiest(self, limit: int) -> list[str]:
-        """Return up to `limit` names of models: by traffic, then the others by name. Some of the models may be gone."""
+        """Return up to `limit` names: those of the busiest models, then others by name. Some models may be gone."""
 
     async def count_traffic(self, predictions: Mapping[str, int]) -> None:
-        """Count new predictions, at least one of each named model, as its traffic. Their weight halves every day.
+        """Count new predictions as traffic of their models: `predictions` has their number, at least 1, by model name.
 
-        A repeated call counts them again. Only the 10,000 models with the most traffic are ranked.
+        Their weight halves every day. A repeated call counts them again. Only the 10,000 busiest models are ranked.
         """
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """Store the summary of a definition, which was missing or invalid; return False if this incarnation is gone."""
+        """Replace a model's missing or invalid summary; return False if this incarnation of the model is gone."""
 
     async def change_model(
         self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        """Append a change to the log and to the history of a model; return False if the history is another one.
+        """Append a change to the log and to the history of a model; return False if the history is not as expected.
 
         Repeating the same change, as after a lost reply, returns True.
 
         Args:
             key: the model.
-            digest: the digest of the expected history, before this change.
+            digest: the digest of the expected history, without this change.
             change: JSON without newlines.
             summary: the summary of the changed model.
-            policies: the policies of the changed model that the store applies itself.
+            policies: those policies of the changed model that the store applies itself.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
             SnapshotNotFoundError: if the change names a kept snapshot that the model does not have.
-            StoreCorruptError: if its counters or its log are damaged.
+            StoreCorruptError: if the model's counters or its log are damaged.
         """
 
     async def delete_model(self, name: str) -> bool:
@@ -123,13 +123,14 @@ class Predictions(Protocol):
             key: the model.
             blocks: the blocks to store.
             keep_seconds: how long to keep them.
-            seen: the rounds and changes that the predictions take into account. The log must have no others, except
-                for newer rounds with `allow_newer`. None skips the check.
+            seen: the rounds and changes that the predictions take into account. The log must have no others, but it
+                may have newer rounds if `allow_newer` is set. None skips the check.
 
         Returns:
-            If the log does not match `seen`: its tail after the last entry seen, preceded by that entry if the log has
-            it; nothing is stored. Otherwise, for each block: None if it was stored, the record already stored under its
-            id, without bodies, or the error if the bytes of the model's open predictions would exceed their maximum.
+            If the log does not match `seen`, nothing is stored, and the result is the tail after the last entry seen,
+            preceded by that entry if the log has it. Otherwise, it is a list with an item for each block: None if the
+            block was stored; the record already stored under its id, cut off before the bodies (`layout`); or an error
+            if the bytes of the model's open predictions would have exceeded their maximum.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -140,40 +141,41 @@ class Predictions(Protocol):
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
-        """Join feedback with its predictions, and append each new round to the log exactly once.
+        """Join feedback with its predictions, and append each new round to the log exactly once; return each result.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            OtherHistoryError: if the model's history does not begin with the one in `rules`; nothing changes.
-            StoreCorruptError: if its counters, its log or the rule for closing predictions are damaged.
+            OtherHistoryError: if the model's history does not begin with that in `rules`; nothing changes.
+            StoreCorruptError: if the model's counters, its log or its rule for closing predictions are damaged.
         """
 
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
-        """Allow feedback for a prediction.
+        """Allow feedback for a prediction that was stored as inactive: its feedback is refused until then.
 
         Returns:
-            `recorded`, `duplicate` if feedback was allowed before, `expired`, `unknown`, `broken` or `newer-version`.
+            `recorded`; `duplicate` if feedback was allowed before; `expired`, `unknown`, `broken` or `newer-version`.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
-        """Close expired predictions of one model, with the feedback that waits or by the model's rule.
+        """Close expired predictions of one model.
 
-        Each becomes at most one round.
+        Each becomes at most one round: with the feedback that waits for the end of its window or, without any, with the
+        outcome that the model's rule for closing may name.
 
         Args:
             key: the model. If it is gone, it is removed from the list of due models.
             offset: seconds to add to the store's clock.
-            most_blocks: maximum blocks to close. If others have expired, the model remains due.
+            most_blocks: maximum blocks to close. If more blocks have expired, the model remains due.
 
         Raises:
             StoreCorruptError: if the model is damaged.
         """
 
     async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
-        """Return the record of a block of predictions as stored; None if there is none with this id."""
+        """Return the stored record of a block of predictions; None if no block has this id."""
 
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
         """Scan some keys of the store; return the model's blocks of predictions among them, often none.
@@ -192,8 +194,8 @@ class Log(Protocol):
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """Return the entries that contain the first `limit` rounds after round `after` that the log still has.
 
-        Changes between them are included. The first entry may begin earlier, and the last may end later. If the entries
-        are large, only the first ones are returned.
+        Changes between them are included. The first entry may begin before these rounds, and the last one may end after
+        them. If the entries are large, only the first ones are returned.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -207,7 +209,7 @@ class Log(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if its counters, its log or the stored position are damaged.
+            StoreCorruptError: if the model's counters, its log or the stored position are damaged.
         """
 
     async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
@@ -218,10 +220,13 @@ class Log(Protocol):
         """
 
     async def forget_old(self, key: ModelKey, offset: float) -> bool:
-        """Trim rounds older than the model's `retain_seconds`, except the last ones of the snapshot and of the log.
+        """Trim rounds older than the model's `retain_seconds`. The snapshot's last round and all later rounds stay.
+
+        `offset` is in seconds, and is added to the store's clock.
 
         Returns:
-            Whether rounds that are too old remain until a newer snapshot includes them, or a promotion that needs them.
+            Whether rounds that are too old must stay until a newer snapshot includes them or, if a promotion needs
+            them, includes the promotion.
         """
 
 
@@ -237,9 +242,10 @@ class Snapshots(Protocol):
         """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Store a snapshot of this log if it is newer than the stored one, and trim old rounds that it includes.
+        """Store a snapshot if it is newer than the stored one, fits the log, and accounts for all recorded damage.
 
-        A stored snapshot of a newer version is never replaced, unless it is recorded as damaged.
+        Then trim the rounds that it includes, except the last `retain_rounds` and those that shadows need. A stored
+        snapshot of a newer version is never replaced, unless it is recorded as damaged.
 
         Returns:
             The number of rounds in the snapshot that is now stored.
@@ -249,7 +255,7 @@ class Snapshots(Protocol):
         """
 
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
-        """Store statistics that count more rounds than the stored ones, unless a newer version wrote those.
+        """Store statistics if they count more rounds than the stored ones, and if no newer version wrote those.
 
         Returns:
             The number of rounds in the statistics that are now stored.
@@ -263,7 +269,7 @@ class KeptSnapshots(Protocol):
     """Keeps snapshots. A kept snapshot never changes, and stays until it is dropped or its model is deleted."""
 
     async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
-        """Keep a snapshot of this log under the id of its note; return `DONE`, `THERE`, `FULL` or `STALE`.
+        """Keep a snapshot of this model under the id in its note; return `DONE`, `THERE`, `FULL` or `STALE`.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -273,8 +279,8 @@ class KeptSnapshots(Protocol):
         """Return the notes of all kept snapshots, oldest first; none if the model is gone.
 
         Raises:
-            NewerVersionError: if a newer version wrote one.
-            StoreCorruptError: if one cannot be read.
+            NewerVersionError: if a newer version wrote one of them.
+            StoreCorruptError: if one of them cannot be read.
         """
 
     async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
@@ -291,9 +297,9 @@ class KeptSnapshots(Protocol):
         Args:
             key: the model.
             id_: the snapshot.
-            digest: of the history that the caller has read.
-            needed_by: the number of the last change in it that names the snapshot; 0 if none does. The snapshot is
-                needed as long as the log has this change.
+            digest: the digest of the history that the caller has read.
+            needed_by: the number of the last change in this history that continues from the snapshot; 0 if none does.
+                The snapshot is needed as long as the log has this change.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -311,7 +317,7 @@ class DamageRecords(Protocol):
         """
 
     async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
-        """Record that the stored snapshot, if it has `rounds` rounds, cannot be read, so that any other may replace it.
+        """If the stored snapshot has `rounds` rounds, record that it cannot be read: any other may then replace it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -328,7 +334,7 @@ class ShadowTable(Protocol):
     """Stores the shadows of models."""
 
     async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
-        """Add a shadow to a model, or replace a shadow's learner; return False if the model has too many others.
+        """Add a shadow to a model, or replace a shadow's learner; return False if all slots have other shadows.
 
         Its fold begins with the oldest round of the log. Repeating the call with the same id changes nothing.
 
@@ -354,7 +360,7 @@ class ShadowTable(Protocol):
         """Return the snapshot of a shadow, or None; raise as `Snapshots.load_snapshot` does."""
 
     async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
-        """Return the comparison from the snapshot of a shadow, without reading the state; b"" without a snapshot."""
+        """Return the comparison in the snapshot of a shadow, without reading the state; b"" if it has no snapshot."""
 
     async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
         """Store a snapshot of a shadow if it is newer than the stored one. Its `statistics` are the comparison.
@@ -367,16 +373,16 @@ class ShadowTable(Protocol):
         """
 
     async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
-        """Keep all rounds but the first `rounds` in the log until a snapshot has seen `change_count` changes.
+        """Keep all rounds but the first `rounds` in the log until the model's snapshot includes `change_count` changes.
 
-        At most `KEPT_FOR_SHADOWS` rounds are kept. A later call replaces an earlier one.
+        Storing a snapshot trims all but the last `KEPT_FOR_SHADOWS` of them. A later call replaces an earlier one.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
-        """Restart a shadow at the oldest round of the log, unless its snapshot has changed since.
+        """Restart a shadow at the oldest round of the log, without its snapshot. Do nothing if `shadow` is outdated.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -387,29 +393,33 @@ class DueLists(Protocol):
     """Lists the models that need background work, and reserves each for one worker at a time."""
 
     async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
-        """Add models to a list, due immediately. Repeated calls change nothing."""
+        """Add models to a list, due immediately. Models that are already on the list remain as they are."""
 
     async def unwatch(self, due: Due, key: ModelKey) -> None:
         """Remove a model from a list."""
 
     async def claim(self, due: Due, offset: float, limit: int, seconds: float) -> list[ModelKey]:
-        """Reserve up to `limit` due models of a list for some seconds; return them.
+        """Reserve up to `limit` due models of a list, and return them; they are due again after `seconds` seconds.
 
         The clock is the store's, plus `offset` seconds.
         """
 
     async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
-        """Make a model due again after some seconds, if it is still on the list."""
+        """Make a model due again in `seconds` seconds, if it is still on the list; `offset` is as for `claim`."""
 
 
 class Monitoring(Protocol):
     """Reads figures about models and servers."""
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        """Return a model's counters and published statistics, or None. The cost does not depend on the log's length."""
+        """Return a model's counters and published statistics, or None. The cost does not depend on the log's length.
+
+        Raises:
+            StoreCorruptError: if the stored model is invalid.
+        """
 
     async def measure(self, name: str) -> ModelMemory | None:
-        """Return the memory of a model, estimated from samples of its keys; None if it does not exist.
+        """Return the memory that a model uses, estimated from samples of its values; None if it does not exist.
 
         The server's user needs the permission `memory|usage`.
 
@@ -426,7 +436,7 @@ class Monitoring(Protocol):
         The server's user needs the permissions `sync` and `replconf`.
 
         Raises:
-            NotImplementedError: if the store is a cluster, whose servers have a file each.
+            NotImplementedError: if the store is a cluster, because each server would have its own file.
         """
 
     async def note_backup(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""The names of all keys in the store. Braces assign all keys of a model to one slot of a cluster."""
+"""The names of all keys in the store. Braces assign all keys of a model to one hash slot of a cluster."""
 
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ TRAFFIC = "wager:traffic"
 """Sorted set: the names of the models with the most traffic (`lua/count_traffic.lua` defines the score)."""
 
 BACKUP = "wager:backup"
-"""Sorted set: the member `all`, scored by when the latest whole backup began, in seconds since the epoch."""
+"""Sorted set: the member `all`, whose score is when the latest whole backup began, in seconds since the epoch."""
 
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
@@ -24,7 +24,7 @@ RATE_LIMITS = "wager:limits"
 
 
 def member(key: ModelKey) -> str:
-    """Return a model's member of a list of due models (`service.store.values.Due`)."""
+    """Return the member for a model in a list of due models (`service.store.values.Due`)."""
     return f"{key.name}:{key.incarnation}"
 
 
@@ -34,7 +34,7 @@ def of_member(text: bytes) -> ModelKey:
 
 
 def probe(tag: str) -> str:
-    """Return the key for a test write. In a cluster, the tag selects the slot."""
+    """Return the key for a test write. In a cluster, `tag` selects the hash slot; without a cluster, it is ""."""
     return f"wager:{{{tag}}}:probe" if tag else "wager:probe"
 
 
@@ -42,16 +42,17 @@ def model(name: str) -> str:
     """Return the key of a model's hash.
 
     Fields: incarnation, definition, summary, created_at, last_at (the moment of the first feedback in the last entry
-    of rounds), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
-    their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
-    the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
-    `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the
-    rewards between 0 and 1, `expired` the number of rounds without feedback, and `abstained` the number of abstentions.
-    `open_bytes` is the sum of the fields `open:<moment>`, the bytes of open predictions by the moment by which their
-    keys have expired; `predictions_refused` counts predictions that would have exceeded their maximum. `closing` is
-    the rule for closing expired predictions (`service.models.policies`), if they are closed, and `retention` is
-    `retain_seconds`, if it is set.
+    of rounds), and the counters rounds, predictions, correct, refused:<status>. If any rounds are damaged,
+    `damaged` is their number, and `damage` is the version of the damage record. `warnings` is a JSON list of the
+    learner's warnings, which is missing until the first warning is published. `changes` is the number of changes of the
+    model, and `history` has a line of JSON for each change. `digests` joins the digests of the history before the first
+    change and after each change (`digests_of`), and `digest` is the last of them. `definition` never changes. `summary`
+    describes the model after its last change. `partial` is the sum of the rewards between 0 and 1, `expired` the number
+    of rounds without feedback, and `abstained` the number of abstentions. A field `open:<moment>` has the bytes of
+    those open predictions whose keys will expire by this moment, and `open_bytes` is the sum of these fields.
+    `predictions_refused` is the number of predictions that were not stored because `open_bytes` would have exceeded its
+    maximum. `closing` is the rule for closing expired predictions (`service.models.policies`), and `retention` is
+    `retain_seconds`; both are missing if they do not apply.
     """
     return f"wager:{{{name}}}:model"
 
@@ -60,7 +61,7 @@ def log(name: str, incarnation: str) -> str:
     """Return the key of a model's log, a stream of rounds and changes.
 
     The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t`, its type; `v`, the
-    version of its format; `d`, the bytes of its rounds or the JSON of its change; and for rounds `p`, their block.
+    version of its format; `d`, the bytes of its rounds or the JSON of its change; for rounds, `p`, their block's id.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 
@@ -69,8 +70,8 @@ def snapshot(name: str, incarnation: str) -> str:
     """Return the key of a model's latest snapshot, a hash.
 
     Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` is the
-    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
-    `check`. A snapshot that cannot be read also has the field `damaged`.
+    encoded statistics. `at` is when it was stored, in seconds since the epoch on the store's clock.
+    `service.store.redis.snapshot_parts` defines `check`. A snapshot that cannot be read also has the field `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
 
@@ -81,7 +82,7 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
 
 
 def kept(name: str, incarnation: str) -> str:
-    """Return the key of the list of a model's kept snapshots, a hash: each `KeptNote` as JSON, by id."""
+    """Return the key of a hash that lists a model's kept snapshots: the `KeptNote` of each as JSON, by its id."""
     return f"wager:{{{name}}}:{incarnation}:kept"
 
 
@@ -98,7 +99,7 @@ def coming_kept(name: str, incarnation: str, id_: str, digest: str) -> str:
 def statistics(name: str, incarnation: str) -> str:
     """Return the key of a model's published statistics, a hash.
 
-    Fields: version, rounds, tally (the statistics), and s:<slot>, the predictions made by the end of a time slot.
+    Fields: version, rounds, tally (the statistics), and s:<slot>, all predictions made by the end of that time slot.
     """
     return f"wager:{{{name}}}:{incarnation}:tally"
 
@@ -106,13 +107,14 @@ def statistics(name: str, incarnation: str) -> str:
 def damage(name: str, incarnation: str) -> str:
     """Return the key of a model's damage record, a hash.
 
-    Fields are `<first>-<last>`, a range of rounds, or `snapshot-<rounds>`. Values are JSON: entry, reason, at.
+    A field is `<first>-<last>`, for a range of rounds, or `snapshot-<rounds>`. Its value is a JSON object with `entry`,
+    `reason` and `at`, which become those of `service.store.values.Damage`.
     """
     return f"wager:{{{name}}}:{incarnation}:damage"
 
 
 def deadlines(name: str, incarnation: str) -> str:
-    """Return the key of a sorted set: the ids of the blocks to close, scored by the end of their window."""
+    """Return the key of a sorted set: the ids of the blocks to close, each with the end of its window as its score."""
     return f"wager:{{{name}}}:{incarnation}:deadlines"
 
 
@@ -124,15 +126,17 @@ def shadows(name: str, incarnation: str) -> str:
     """Return the key of a model's shadows, a hash.
 
     Fields of each shadow: <name>, JSON with its learner (`service.shadows.definition`); <name>:id, which changes
-    whenever its learner is replaced; <name>:slot; <name>:since, the position <rounds>-<changes> at which its fold
-    begins; <name>:restarts; and <name>:rounds, the number in its snapshot. `:promotion:since` is the position after
-    which the log keeps rounds, since `:promotion:at`, for a promotion: the change number `:promotion:change`.
+    whenever its learner is replaced; <name>:slot; <name>:since, the position <rounds>-<changes> after which its fold
+    begins; <name>:restarts, how often it had to restart; and <name>:rounds, the number of rounds in its snapshot.
+
+    While a promotion needs rounds of the log, `:promotion:change` is the number of its change, `:promotion:since` is
+    the position after which the log keeps all rounds, and `:promotion:at` is when it began to keep them.
     """
     return f"wager:{{{name}}}:{incarnation}:shadows"
 
 
 def shadow(name: str, incarnation: str, slot: int) -> str:
-    """Return the key of a shadow's snapshot, a hash like `snapshot`. `tally` contains its comparison."""
+    """Return the key of a shadow's snapshot, a hash with the fields of `snapshot`; but `tally` is the comparison."""
     return f"wager:{{{name}}}:{incarnation}:shadow:{slot}"
 
 
@@ -143,7 +147,7 @@ def of_shadows(name: str, incarnation: str) -> list[str]:
 
 
 def imports(name: str, incarnation: str) -> str:
-    """Return the key of a hash: by source, the number of its imported rounds and when it was last used, as text."""
+    """Return the key of a hash: for each source of imported rounds, "<rounds imported> <moment of its last use>"."""
     return f"wager:{{{name}}}:{incarnation}:imports"
 
 
@@ -154,14 +158,14 @@ def block(name: str, incarnation: str, block_id: str) -> str:
 
 @lru_cache(maxsize=4096)
 def of_blocks(name: str, incarnation: str) -> tuple[str, ...]:
-    """Return the keys that precede the keys of blocks in the arguments of scripts that change blocks."""
+    """Return the keys that the scripts that change blocks expect before the keys of the blocks."""
     return model(name), log(name, incarnation), deadlines(name, incarnation)
 
 
 def lasting(name: str, incarnation: str) -> list[str]:
-    """Return every key of one incarnation of a model except its predictions, which expire, and kept snapshots.
+    """Return the keys of one incarnation of a model, except those that expire and those of kept snapshots.
 
-    The last one is the list of kept snapshots.
+    The last key is that of the list of kept snapshots.
     """
     own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines, imports)]
     return [model(name), *own, *of_shadows(name, incarnation), kept(name, incarnation)]

@@ -1,4 +1,4 @@
-"""Splits log entries into readable and damaged rounds.
+"""Reads log entries, and separates their readable rounds from damaged ones.
 
 Whether a round is readable depends only on the bytes of its entry and on its number, so every worker finds the same
 damage. The numbers follow from the ids of the entries, which the store assigns.
@@ -25,20 +25,20 @@ class Piece(NamedTuple):
     first: int  # number of the first round
     last: int
     rounds: bytes
-    entry: LogEntry  # that contains the rounds; the last one if there are several
+    entry: LogEntry  # the entry that contains the rounds; the last such entry if there are several
 
 
 class Stretch(NamedTuple):
-    """Consecutive rounds of the log, without damaged and skipped rounds."""
+    """Consecutive rounds of the log, separated into readable and damaged ones. Skipped rounds are in neither part."""
 
     rows: LogRows | None  # the readable rounds, in order; None if there are none
-    damaged: list[Damage]  # in order
+    damaged: list[Damage]  # the damaged rounds, in order
 
 
 def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
-    """Return bytes that distinguish an entry, even a damaged one, from others at its position; None if unknown.
+    """Return bytes that distinguish an entry, even a damaged one, from others at its position; None if it lacks them.
 
-    They are the stored moment of the first round's feedback, or the first digits of a change's SHA-1.
+    For rounds, they are the stored moment of the first round's feedback; for a change, the first digits of its SHA-1.
     """
     if isinstance(entry, ChangeEntry):
         return digits_of(entry.payload)
@@ -47,13 +47,14 @@ def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
 
 
 def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
-    """Return the number of the first round in an entry; None if unknown.
+    """Return the number of the first round in an entry; None if it cannot be determined.
 
     Args:
         form: the format of the model's rounds.
         entry: an entry of its log.
-        after: the last round before the entry, if known: a damaged entry begins right after it. If unknown, an entry
-            that cannot be split begins with the number that is stored in its first round.
+        after: the number of the last round before the entry; None if unknown. A damaged entry, which cannot be split or
+            whose stored number is wrong, is assumed to begin right after this round. If the round is unknown, an entry
+            that cannot be split is assumed to begin with its stored number.
     """
     count = _count(form, entry)
     stored = int.from_bytes(entry.payload[_NUMBER : _NUMBER + 8], "little", signed=True)
@@ -72,7 +73,7 @@ def read_entries(
     Args:
         form: the format of the model's rounds.
         entries: consecutive entries of its log.
-        after: the last round before them.
+        after: the number of the last round before these entries.
         left_out: rounds to skip, whether readable or not.
 
     Raises:
@@ -103,7 +104,7 @@ def _count(form: RecordFormat, entry: LogEntry) -> int | None:
 
 
 def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> LogRows | None:
-    """Return the rows of intact entries; None if one has a fault, which the caller must locate, or there are none."""
+    """Return the rows of entries; None if there are none, or if an entry has a fault, which the caller must locate."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
     if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
@@ -125,7 +126,7 @@ def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
 
 
 def _without(form: RecordFormat, piece: Piece, left_out: Collection[Damage]) -> list[Piece]:
-    """Remove rounds from a piece; return the pieces that remain."""
+    """Remove the rounds in `left_out` from a piece; return the pieces that remain."""
     if not any(each.first <= piece.last and piece.first <= each.last for each in left_out):
         return [piece]
     return [each for each in _each(form, piece) if not _covered(each.first, each.last, left_out)]
@@ -151,7 +152,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
 
 
 def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
-    """Return the readable pieces; add the others to `damaged`. Bisects, as checking many pieces at once is fast."""
+    """Return the readable pieces; add the others to `damaged`. Bisect, because checking many pieces at once is fast."""
     if not pieces:
         return []
     try:
@@ -169,7 +170,7 @@ def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) ->
 
 
 def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows | None:
-    """Return the rows of pieces; None if one cannot be read, or there are none."""
+    """Return the rows of pieces; None if there are none, or if a piece cannot be read."""
     try:
         return _checked_rows(form, pieces) if pieces else None
     except StoreCorruptError:
@@ -191,7 +192,7 @@ def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
 
 
 def _joined(damaged: list[Damage]) -> list[Damage]:
-    """Merge consecutive rounds of one entry with the same fault."""
+    """Sort damaged rounds, and merge consecutive ones of the same entry with the same fault."""
     joined: list[Damage] = []
     for each in sorted(damaged, key=lambda each: each.first):
         last = joined[-1] if joined else None

@@ -8,23 +8,23 @@ from service.store.records.layout import lua_prelude
 
 
 class Script(NamedTuple):
-    """The source of a script, and its SHA-1, by which the store caches it."""
+    """The source of a script, and the source's SHA-1, by which the store finds a script that it has cached."""
 
     sha: str
     source: bytes
 
 
 def script(*names: str) -> Script:
-    """Return the script that concatenates the named files.
+    """Return the script that concatenates the files with these names, without their suffix, in `service/store/lua`.
 
-    If the last one begins with `#!lua flags=allow-oom`, so does the script: the store then runs it even above its
-    memory limit.
+    If the last file begins with `#!lua flags=allow-oom`, so does the script: the store then runs the script even above
+    its memory limit.
     """
     return _script(_source("", names))
 
 
 def record_script(*names: str) -> Script:
-    """Return the script that concatenates the record layouts and the named files; otherwise as `script`."""
+    """Return the same as `script`, with the layouts of records before the files."""
     return _script(_source(lua_prelude(), names))
 
 

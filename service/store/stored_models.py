@@ -14,7 +14,7 @@ def digest_after(digest: bytes, line: bytes) -> bytes:
     """Return the digest of a history after a further change.
 
     Args:
-        digest: the digest of the history before the change; empty for the definition.
+        digest: the digest of the history before the change; empty if `line` is the definition.
         line: the change as stored, or the definition.
     """
     return xxhash.xxh3_64_digest(digest + line)
@@ -36,7 +36,7 @@ def digests_of(lines: Iterable[str], before: bytes = b"") -> bytes:
 
 
 def digest_at(digests: bytes, change_count: int) -> bytes:
-    """Return the digest after some number of changes; empty if there are fewer."""
+    """Return the digest after `change_count` changes from joined digests; empty if there are fewer changes."""
     return digests[DIGEST_BYTES * change_count : DIGEST_BYTES * (change_count + 1)]
 
 
@@ -50,9 +50,9 @@ class ModelKey(NamedTuple):
 class StoredPolicies(NamedTuple):
     """The policies of a model that the store applies itself, as text."""
 
-    closing: str = ""  # its rule for closing expired predictions (`service.models.policies`); "" if they are not closed
+    closing: str = ""  # the rule for closing expired predictions (`service.models.policies`); "" if they are not closed
     retention: str = ""  # `retain_seconds`; "" for none
-    resting: str = ""  # stored as `closing` if a change would empty it, because open predictions must still be closed
+    resting: str = ""  # replaces an empty `closing` if the model had a rule before: its open predictions must be closed
 
 
 NO_POLICIES = StoredPolicies()
@@ -71,7 +71,7 @@ class StoredModel(NamedTuple):
     warnings: tuple[str, ...] = ()  # limits that the learner's state has reached
     partial: float = 0.0  # sum of the rewards between 0 and 1
     history: tuple[str, ...] = ()  # every change of the model as JSON, oldest first
-    digests: bytes = b""  # see `digests_of`
+    digests: bytes = b""  # the result of `digests_of` for the definition and the history
     abstained: int = 0  # rounds whose answer abstained
 
 
@@ -79,14 +79,14 @@ class ListedModel(NamedTuple):
     """The list entry of a model, which lacks the definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the model after its last change; None if missing
+    summary: bytes | None  # summary of the model after its last change; None if missing
     definition_bytes: int
     created_at: float  # seconds since the epoch
     round_count: int
     predictions: int
     correct: int
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    digest: bytes = b""  # of its history
+    digest: bytes = b""  # digest of the whole history
     abstained: int = 0  # rounds whose answer abstained
 
     @property
@@ -96,14 +96,14 @@ class ListedModel(NamedTuple):
 
 
 class UnreadModel(NamedTuple):
-    """The list entry of a model that cannot be read, and the reason."""
+    """The list entry of a model that cannot be read, with the reason."""
 
     name: str
     error: StoreError
 
 
 class ModelPage(NamedTuple):
-    """Models in name order, and the cursor of the next page; None on the last page."""
+    """Models in name order, and the cursor of the next page, which is None on the last page."""
 
     models: list[ListedModel | UnreadModel]
     next_cursor: str | None

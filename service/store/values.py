@@ -18,9 +18,9 @@ class Feedback(NamedTuple):
 
     prediction_id: PredictionId
     correct: bool | None
-    truth: bytes | None  # same length as the answer
+    truth: bytes | None  # encoded, with the same length as the answer
     reward: float | None = None  # from 0 to 1; 1 means correct, and 0 means wrong
-    digest: bytes = b""  # of the history whose labels encode the truth
+    digest: bytes = b""  # digest of the history whose labels encode the truth
 
 
 class FeedbackStatus(StrEnum):
@@ -40,9 +40,9 @@ class FeedbackStatus(StrEnum):
 
 
 class FeedbackResult(NamedTuple):
-    """The status of a feedback item, and its outcome, which is None unless `recorded`, `duplicate` or `conflict`.
+    """The status of a feedback item and, if it is `recorded`, `duplicate` or `conflict`, the stored outcome, else None.
 
-    The outcome of feedback that waits for the window to close has round 0.
+    The outcome of feedback that waits for the window to end has round 0.
     """
 
     status: FeedbackStatus
@@ -50,22 +50,22 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """A model's rules for accepting feedback, and the history by whose labels the truths are encoded."""
+    """A model's rules for accepting feedback, and the history whose labels encode the truths."""
 
-    accept_late: bool  # also after the window
+    accept_late: bool  # whether feedback is accepted after the window, too
     label_needed: bool  # whether the learner needs every true label
-    change_count: int
-    digest: bytes  # of the history up to these changes
+    change_count: int  # the number of changes in the history
+    digest: bytes  # digest of the history up to these changes
 
 
 class PublishedStatistics(NamedTuple):
-    """Statistics of the first rounds of a log, with their time slots."""
+    """Statistics of the first rounds of a log, and the time slots (`service.replicas.statistics.SLOTS`) at present."""
 
     round_count: int
     statistics: bytes
-    slot: int  # current time slot
-    oldest_slot: int  # oldest slot that can contain open predictions
-    version: int  # of the statistics
+    slot: int  # number of the current time slot
+    oldest_slot: int  # number of the oldest slot that can contain open predictions
+    version: int  # version of the statistics
     warnings: str = "[]"  # JSON list: limits that the learner's state has reached
 
 
@@ -86,12 +86,12 @@ class ModelStats(NamedTuple):
     partial: float = 0.0  # sum of the rewards between 0 and 1
     expired: int = 0  # rounds without feedback
     abstained: int = 0  # rounds whose answer abstained
-    open_bytes: int = 0  # of open predictions, until their keys have expired
-    predictions_refused: int = 0  # because the open predictions would have had too many bytes
+    open_bytes: int = 0  # bytes of the open predictions, until their keys have expired
+    predictions_refused: int = 0  # predictions not stored because `open_bytes` would have exceeded its maximum
 
 
 class StoreLoad(NamedTuple):
-    """Memory use of a store; of its fullest server, if there are several."""
+    """The memory use of a store or, if it has several servers, of the fullest one; and other figures."""
 
     memory: int  # bytes used
     memory_limit: int  # bytes; the machine's memory if the store has no limit
@@ -103,11 +103,11 @@ class StoreLoad(NamedTuple):
 class ModelMemory(NamedTuple):
     """Bytes of a model in the memory of the store."""
 
-    log: int
+    log: int  # the rounds and changes
     state: int  # the latest snapshot
     kept: int  # kept snapshots
-    shadows: int
-    open: int  # open predictions, until they have feedback or are no longer kept
+    shadows: int  # the definitions and snapshots of shadows
+    open: int  # open predictions, until they are closed or their keys have expired
     other: int  # definition, counters, statistics, deadlines, positions of imports
 
 
@@ -138,9 +138,9 @@ class DamagedSnapshotError(Exception):
 class Damage(NamedTuple):
     """Unreadable rounds of the log, or an unreadable snapshot."""
 
-    first: int  # round; 1 for a snapshot
-    last: int  # round; for a snapshot, the last that it includes
-    entry: int  # last round of the log entry that contains the damage; of a snapshot, its number of rounds
+    first: int  # number of the first damaged round; 1 for a snapshot
+    last: int  # number of the last one; for a snapshot, of the last round that it includes
+    entry: int  # number of the last round in the damaged log entry; for a snapshot, the number of its rounds
     reason: str
     snapshot: bool = False
     found_at: float | None = None  # seconds since the epoch on the store's clock; None until recorded
@@ -154,7 +154,7 @@ class DamageRecord(NamedTuple):
 
 
 def decode_damage(fields: Mapping[bytes, bytes]) -> list[Damage]:
-    """Decode a model's damage hash, sorted by round. Skip invalid fields, as the hash may be damaged as well."""
+    """Decode a model's damage record, sorted by round. Skip invalid names, and replace invalid values by defaults."""
     found = (_damage(name, value) for name, value in fields.items())
     return sorted((each for each in found if each is not None), key=lambda each: (each.first, each.last))
 
@@ -174,36 +174,37 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
 
 
 class Due(StrEnum):
-    """The lists of models that need background work: keys of sorted sets of `<name>:<incarnation>`.
+    """The lists of models that need background work, by the keys of their sorted sets.
 
-    The score is the moment, in seconds since the epoch, at which a model becomes due. Some of the models may be gone.
+    A member is `<name>:<incarnation>`. Its score is the moment at which the model becomes due, in seconds since the
+    epoch. Some of the models may be gone.
     """
 
-    CLOSING = "wager:closing"  # predictions expire
+    CLOSING = "wager:closing"  # predictions expire and must be closed
     RETENTION = "wager:retention"  # rounds become older than `retain_seconds`
     SHADOWS = "wager:shadowed"  # shadows have rounds to fold
 
 
 MOST_SOURCES = 100
-"""Maximum sources per model whose import positions are kept: those used last."""
+"""Maximum sources per model whose import positions are kept: the most recently used ones."""
 
 
 class ImportBlock(NamedTuple):
-    """Predictions to import together, and their outcomes."""
+    """A block of predictions to import, and their outcomes."""
 
     id: str
     record: bytes
-    outcomes: bytes  # for each prediction: the reward as a float64, then the encoded truth (every bit 1 if unknown)
+    outcomes: bytes  # of each prediction: the reward as a float64, then the encoded truth (every bit 1 if unknown)
 
 
 class ImportBatch(NamedTuple):
     """Consecutive rounds of a source, appended to the log together or not at all."""
 
     source: str
-    place: int  # the number of rounds before them in the source
+    place: int  # the number of rounds that precede them in the source
     size: int  # the number of rounds
     blocks: Sequence[ImportBlock]
-    digest: bytes  # of the history that the records have seen
+    digest: bytes  # digest of the history that the records take into account
 
 
 class Imported(NamedTuple):
@@ -236,7 +237,7 @@ class Snapshot(NamedTuple):
     statistics: bytes = b""
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
-    digest: bytes = b""  # of the history up to these changes
+    digest: bytes = b""  # digest of the history up to these changes
 
 
 class KeptNote(NamedTuple):
@@ -248,8 +249,8 @@ class KeptNote(NamedTuple):
     at: float  # seconds since the epoch
     by: str | None = None  # the id of the API key
     note: str = ""
-    bytes: int = 0  # of the state
-    learner: str = ""  # of a promotion: JSON of the state's learner; "" for the model's after `change_count` changes
+    bytes: int = 0  # size of the encoded state
+    learner: str = ""  # JSON of the learner if a promotion kept it; "" for the model's after `change_count` changes
 
 
 class Keeping(StrEnum):
@@ -273,13 +274,13 @@ class Counts(NamedTuple):
 
 
 class CopiedShadow(NamedTuple):
-    """A shadow of a model to create; without a snapshot, it begins after the rounds of the model."""
+    """A shadow of a model to create. Without a snapshot, its fold begins after the rounds in the model's state."""
 
     name: str
     id: str
     text: str  # JSON: see `service.shadows.definition`
     restarts: int
-    snapshot: Snapshot | None  # with the same rounds and changes as the model's
+    snapshot: Snapshot | None  # includes the same rounds and changes as the model's snapshot
 
 
 class ModelCopy(NamedTuple):
@@ -313,14 +314,14 @@ class StoredShadow(NamedTuple):
     id: str  # new whenever its learner is replaced
     slot: int  # identifies the key of its snapshot
     text: str  # JSON: see `service.shadows.definition`
-    since_rounds: int  # its fold begins after these rounds of the log,
-    since_changes: int  # and after these changes
-    rounds: int | None  # number of rounds in its snapshot; None without one
+    since_rounds: int  # its fold begins after this number of rounds of the log
+    since_changes: int  # and after this number of changes
+    rounds: int | None  # number of rounds in its snapshot; None if it has no snapshot
     restarts: int = 0  # how often it had to restart
 
     @property
     def folded(self) -> int:
-        """The number of the last round that its snapshot includes or, without one, after which its fold begins."""
+        """The number of rounds in its snapshot; if it has no snapshot, the number of rounds before its fold begins."""
         return self.since_rounds if self.rounds is None else self.rounds
 
 
@@ -330,7 +331,7 @@ class LogEntry(NamedTuple):
     last_round: int  # number of the last of these rounds
     block: str
     payload: bytes  # one or more rounds
-    change_count: int = 0  # changes in the log before these rounds
+    change_count: int = 0  # number of changes in the log before these rounds
 
 
 class ChangeEntry(NamedTuple):
@@ -342,30 +343,31 @@ class ChangeEntry(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Log entries after some round, oldest first, and the total numbers of rounds and changes in the log."""
+    """Log entries after some round, oldest first, and the totals of the log. The first may also have earlier rounds."""
 
-    round_count: int
+    round_count: int  # total rounds in the log
     entries: list[LogEntry]
     damage: int = 0  # version of the damage record
-    change_count: int = 0
-    changes: Sequence[ChangeEntry] = ()  # among the entries, oldest first
-    digest: bytes = b""  # of the history up to all changes
+    change_count: int = 0  # total changes in the log
+    changes: Sequence[ChangeEntry] = ()  # the changes among the entries, oldest first
+    digest: bytes = b""  # digest of the history with all changes
 
 
 class Seen(NamedTuple):
     """The rounds and changes that a state has seen, and the maximum number of unseen rounds to return.
 
-    A log that lost its end (by a fail-over, a power loss or an old backup) and then continued may have as many rounds,
-    but different ones. The mark of the last entry distinguishes the logs, and the digest distinguishes their changes.
+    A log that lost its end (by a fail-over, a power loss or an old backup) and then continued may have as many rounds
+    as the state has seen, but different ones. The mark of the last entry distinguishes the two logs, and the digest
+    distinguishes their changes.
     """
 
     round_count: int
-    limit: int
+    limit: int  # maximum number of unseen rounds to return
     last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
     allow_newer: bool = False  # whether the log may have newer rounds
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
-    digest: bytes = b""  # of the history up to these changes
+    digest: bytes = b""  # digest of the history up to these changes
 
 
 class Block(NamedTuple):
@@ -376,11 +378,11 @@ class Block(NamedTuple):
 
 
 Head: TypeAlias = bytes | OpenPredictionsFullError | None
-"""The result for a new block: None if it was stored, the record already stored under its id, or the error."""
+"""The result for a new block: None if it was stored; otherwise, the record already stored under its id, or an error."""
 
 
 class BlockPage(NamedTuple):
-    """Some blocks of a model, in no particular order, and the cursor of the next page; None on the last page."""
+    """Some blocks of a model, in any order, and the cursor of the next page, which is None on the last page."""
 
     blocks: list[Block]
     next_cursor: str | None

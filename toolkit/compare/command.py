@@ -23,7 +23,7 @@ from toolkit.files.lines import FileError
 from toolkit.files.readers import model_name_of
 
 _MOST_ROUNDS = 30_000
-"""Maximum rounds without `--rounds`: enough to distinguish learners, within seconds."""
+"""Maximum rounds of a run without `--rounds`: enough to distinguish learners, and few enough to take seconds."""
 
 _KINDS = ("auto", "dense", "named")
 _PLOTS = {".png", ".svg", ".pdf"}

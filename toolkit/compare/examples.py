@@ -23,7 +23,7 @@ from toolkit.files.tables import Table, is_parquet, read_table, suffix_of
 
 
 class SparseRows(NamedTuple):
-    """Labels and sparse features, indexed as in the file."""
+    """Labels and sparse features, with the indices that the file has."""
 
     labels: list[str]
     contexts: Contexts
@@ -73,9 +73,9 @@ class Wish(NamedTuple):
     categorical: Collection[str] = ()  # columns whose numbers are categories
     drop: Collection[str] = ()
     kind: str = "auto"  # or dense, or named
-    size: int = 2**18  # of named features
+    size: int = 2**18  # the number of indices to which named features are hashed
     has_header: bool = True
-    standardise: bool | None = None  # None: if the scales of columns differ by more than `MOST_RATIO`
+    standardise: bool | None = None  # None: only if column scales differ by more than `MOST_RATIO`
 
 
 class Data(NamedTuple):
@@ -84,12 +84,15 @@ class Data(NamedTuple):
     examples: Examples
     features: JsonObject
     digest: str  # of the examples
-    ratio: float  # of the largest to the smallest scale of the columns; 1 for svmlight, which has no columns
+    ratio: float  # the largest scale of a column, divided by the smallest; 1 for svmlight
     scales: dict[str, Scale]  # of the columns that are standardised
 
 
 def read_data(path: Path, wish: Wish) -> Data:
-    """Read svmlight (`.svm`, `.svmlight` or `.libsvm`), Parquet, or otherwise CSV. Text may be compressed."""
+    """Read labelled examples from svmlight (`.svm`, `.svmlight` or `.libsvm`), Parquet, or otherwise CSV or TSV.
+
+    Text files may be compressed. Raises `FileError`.
+    """
     if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
         if wish.standardise:
             raise FileError(path, "", "has no columns, as it is svmlight; --standardise is for tables")
@@ -163,7 +166,10 @@ def _label(value: object) -> str | None:
 
 
 def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
-    """Return a column as JSON values: numbers if all present texts are numbers; None for empty cells."""
+    """Return a column as JSON values, with None for empty cells.
+
+    A column of text becomes numbers if all cells that are not empty are numbers, unless it is categorical.
+    """
     given = [None if value == "" else value for value in column]
     if is_categorical:
         return [None if value is None else _label(value) for value in given]
@@ -196,7 +202,7 @@ def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
 
 
 def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
-    """Hash the rows as the service hashes named features, without missing values."""
+    """Hash the rows as the service hashes named features. Missing values are left out."""
     kind = context_kind(pydantic.TypeAdapter[Features](Features).validate_python({"kind": "named", "size": size}))
     checked = []
     for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.base import FloatArray
 
-MOST_RATIO = 10.0  # the largest ratio of column scales without standardisation, by default
+MOST_RATIO = 10.0  # by default, columns whose scales have a greater ratio are standardised
 
 Column: TypeAlias = list[Any]
 """JSON values, one per row; None for a missing value."""
@@ -37,7 +37,7 @@ def _scale(numbers: FloatArray) -> float:
 
 
 def scales_of(columns: Mapping[str, Column]) -> dict[str, Scale]:
-    """Return the scales of the columns of numbers, except indicators, which have no units."""
+    """Return the `Scale` of each column of numbers, except indicators, which have no units."""
     found = {name: _numbers(column) for name, column in columns.items()}
     return {
         name: _scale_of(numbers)
@@ -53,7 +53,7 @@ def _scale_of(numbers: FloatArray) -> Scale:
 
 
 def standardised(columns: Mapping[str, Column], scales: Mapping[str, Scale]) -> dict[str, Column]:
-    """Standardise the columns that have a scale."""
+    """Return all columns. Those that have a scale are standardised."""
     return {name: _standardised(column, scales.get(name)) for name, column in columns.items()}
 
 

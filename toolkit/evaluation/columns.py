@@ -25,19 +25,19 @@ class EvaluationError(ToolError):
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
-_ESSENTIAL = ("name", "labels", "actions", "features", "learner")  # what an evaluation needs of a definition
+_ESSENTIAL = ("name", "labels", "actions", "features", "learner")  # the fields of a definition that an evaluation needs
 
 
 class Columns(NamedTuple):
     """n rounds, oldest first, with values as in files and in the API's lines."""
 
-    numbers: IntArray  # (n,)
+    numbers: IntArray  # (n,), the numbers of the rounds; -1 for null
     labels: list[str | None]
     propensities: FloatArray  # (n,), NaN for null
     rewards: FloatArray  # (n,), NaN for null
     true_labels: list[str | None]
     contexts: list[Any]  # as sent: parsed JSON
-    eligible: list[list[str] | None]  # None for every label that the model had
+    eligible: list[list[str] | None]  # None if every label that the model had was eligible
     counts: list[int | None]  # the number of labels or actions at the prediction, if known
     holdout: BoolArray  # (n,)
 
@@ -55,7 +55,10 @@ NAMES = (
 
 
 def columns_of(values: Mapping[str, list[Any]]) -> Columns:
-    """Convert values by name (`round` and others of `NAMES`) to columns; contexts must be parsed."""
+    """Convert lists of values, by name, to columns. Contexts must be parsed.
+
+    `round` is required. Any others of `NAMES` may be missing, as if all their values were null.
+    """
     nothing: list[Any] = [None] * len(values["round"])
     found = {name: values.get(name, nothing) for name in NAMES}
     lengths = [None if each is None else len(each) for each in found["distribution"]]
@@ -74,7 +77,10 @@ def columns_of(values: Mapping[str, list[Any]]) -> Columns:
 
 
 class LoggedModel:
-    """The model of a log, built from the answer of `GET /models/{name}`; errors begin with `where`."""
+    """The model of a log, built from the answer of `GET /models/{name}`.
+
+    Raises `EvaluationError` if it cannot be built or evaluated. The messages begin with `where`, as in all methods.
+    """
 
     def __init__(self, answer: JsonMapping, where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
@@ -107,7 +113,7 @@ class LoggedModel:
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
-        """Convert columns to rounds. Raises `EvaluationError`, with the row, counted from `first_row`."""
+        """Convert columns to rounds. Raises `EvaluationError`, which names the row; rows count from `first_row`."""
         rounds = LoggedRounds(
             columns.numbers,
             self._labels_of(columns.labels, where, first_row),
@@ -156,7 +162,7 @@ class LoggedModel:
 
     def _counts(self, columns: Columns) -> IntArray:
         if self.has_actions:
-            return np.array([count or 1 for count in columns.counts], np.int64)  # 1 if unknown, see `Survey`
+            return np.array([count or 1 for count in columns.counts], np.int64)  # 1 if unknown: `uniform` is refused
         most = len(self.labels)
         counts = [most if count is None else min(count, most) for count in columns.counts]
         counts = [n if labels is None else len(labels) for n, labels in zip(counts, columns.eligible, strict=True)]

@@ -75,7 +75,10 @@ def _survey(parts: Sequence[Part], log: Log, engine: Engine) -> tuple[Survey, li
 
 
 def _warnings(missing: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a warning about holes between parts. Holes within a part are damaged rounds of the log."""
+    """Return a warning about holes between parts, if any.
+
+    Holes within a part need no warning: these rounds are missing from the log itself, because they were damaged.
+    """
     if not missing:
         return []
     listed = ", ".join(f"{first:,} to {last:,}" for first, last in missing[:_MOST_LISTED])

@@ -21,7 +21,7 @@ _KEY = b"wager"
 
 
 class ParquetPart(NamedTuple):
-    """One file of a log."""
+    """One Parquet file of an exported log."""
 
     path: str
 
@@ -49,7 +49,7 @@ class ParquetPart(NamedTuple):
 
 
 def parts_of(source: Path) -> list[ParquetPart]:
-    """Return the parts of a file or a folder, sorted by name."""
+    """Return the parts in a folder, sorted by name, or a file as its only part."""
     return [ParquetPart(str(path)) for path in parquet.parts_of(source)]
 
 

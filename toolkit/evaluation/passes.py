@@ -26,7 +26,7 @@ from toolkit.evaluation.rows import RowsPart
 _BATCH = 65_536
 _NUMBERS = 4_000_000  # maximum rewards predicted at once
 _COMPILED_FROM = 200_000
-"""Minimum rounds for which a learner's loop is compiled. For shorter logs, compilation takes longer than Python."""
+"""Minimum rounds for which a learner's loop is compiled. For shorter logs, compilation takes longer than it saves."""
 
 
 Part: TypeAlias = ParquetPart | RemotePart | RowsPart
@@ -39,7 +39,7 @@ class Survey(NamedTuple):
     n: int
     first: int  # the number of the first round; -1 without rounds
     last: int
-    holdouts: int
+    holdouts: int  # rounds that the holdout answered
     unknown_counts: int  # rounds with an unknown number of actions
     labels: LabelSums | None
     rewards: RewardSums
@@ -106,13 +106,13 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
 
 
 class Plan(NamedTuple):
-    """What the second pass computes, and what it needs for it."""
+    """The policies that the second pass evaluates, and what it needs for that."""
 
     specifications: list[Specification]  # without learners
     settings: Settings
     rewards: RewardModel | None
-    best_label: int  # its number; -1 for a model with actions
-    choices: dict[str, Choices]  # by path
+    best_label: int  # the number of the best constant label; -1 for a model with actions
+    choices: dict[str, Choices]  # the files of choices, by path
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
@@ -134,7 +134,8 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
         case "constant":
             return Evaluated(ConstantLabel(log.model.label_number(specification.value, "--policy")))
         case "best_constant":
-            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))  # the other half
+            # only the half of the rounds that did not serve to choose the label
+            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))
         case "choices":
             choices = plan.choices[specification.value]
             return Evaluated(GivenDistributions(choices.distributions(rounds, len(log.model.labels))))
@@ -145,7 +146,10 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
 def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
 ) -> Iterator[Sums]:
-    """Let a learner learn the log in order; yield the sums of each part for the learner's distributions."""
+    """Let a learner learn the log in order.
+
+    For each part, yield the sums of the policy whose distribution in a round is the learner's before that round.
+    """
     learner, state = build(specification.value, log.model), None
     for part in parts:
         sums, row = no_sums(plan.settings), 0

@@ -23,7 +23,7 @@ _MOST_ROUNDS = 2**53 - 1
 
 
 class Choices(NamedTuple):
-    """The probabilities of labels, by round."""
+    """The policy in a file: in round `numbers[i]`, it answers `labels[i]` with probability `probabilities[i]`."""
 
     path: str
     numbers: IntArray  # (m,) int64, not decreasing
@@ -31,7 +31,7 @@ class Choices(NamedTuple):
     probabilities: FloatArray  # (m,) float64
 
     def distributions(self, rounds: LoggedRounds, n_labels: int) -> FloatArray:
-        """Return the distribution of each round, (n, K). Raises `EvaluationError` if it does not fit the log."""
+        """Return the distribution of each round, (n, K). Raises `EvaluationError` if the choices do not fit the log."""
         starts = np.searchsorted(self.numbers, rounds.numbers, "left")
         ends = np.searchsorted(self.numbers, rounds.numbers, "right")
         if (starts == ends).any():
@@ -48,7 +48,7 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: Path, model: LoggedModel) -> Choices:
-    """Read a file of choices, with the columns `round`, `label` and optionally `probability`."""
+    """Read a file of choices, with the columns `round`, `label` and optionally `probability`, which is 1 by default."""
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
     table = read_table(path)
@@ -120,7 +120,7 @@ def read_learner(text: str, model: LoggedModel) -> Specification:
 
 
 def build(text: str, model: LoggedModel) -> AnyLearner:
-    """Build the learner that a text describes; see `read_learner`."""
+    """Build the learner that a value of `--learner` describes. Raises `EvaluationError` if it cannot learn the log."""
     if model.has_actions:
         detail = "learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
         raise EvaluationError(f"--learner: {detail}, unless log_actions is all")

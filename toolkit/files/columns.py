@@ -40,8 +40,8 @@ class Chosen(NamedTuple):
     propensity: str | None = None
     reward: str | None = None
     features: Sequence[str] = ()
-    prefix: str | None = None
-    text: Sequence[str] = ()
+    prefix: str | None = None  # the features are the columns whose names begin with this
+    text: Sequence[str] = ()  # features to read as text even if they look like numbers
 
 
 class Columns(NamedTuple):
@@ -176,7 +176,7 @@ def _outcome(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
 
 
 def _other(columns: Columns, row: JsonMapping, name: str) -> Any:
-    """Return the value of an exported column; None if it is missing."""
+    """Return a row's value in a column of `EXPORTED`; None if it is missing."""
     value = row[name] if name in columns.others else None
     return None if _is_missing(value) else value
 
@@ -210,7 +210,7 @@ def _text(value: object) -> Any:
 
 
 def _value(name: str, value: object, is_text: bool) -> Any:
-    """Return the value of a feature, as a number if its text is one."""
+    """Return the value of a feature. Text that is a number becomes one, unless `is_text`."""
     if _is_missing(value):
         return None
     if is_text:

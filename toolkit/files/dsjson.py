@@ -21,18 +21,23 @@ from toolkit.files.rows import (
 )
 
 _TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
-"""Maximum relative difference of the two fields with the chosen action's probability, and maximum difference of the sum
-of all probabilities from 1. VW writes them in single precision, and some of its clients with 6 digits."""
+"""Maximum relative difference between the two fields with the chosen action's probability, and maximum difference
+between 1 and the sum of all probabilities. VW writes them in single precision, some of its clients with 6 digits."""
 
 
 class Dsjson(NamedTuple):
-    """Converts lines of dsjson."""
+    """Converts lines of dsjson.
 
-    costs: str = "negate"  # reward = -cost, or `complement`: 1 - cost
-    action_id: str | None = None  # the feature that is an action's id, such as `item.id`; None: `_tag` or its number
+    Attributes:
+        costs: `negate` for the reward -cost, or `complement` for the reward 1 - cost.
+        action_id: the feature that is an action's id, such as `item.id`; None for its `_tag` or else its number.
+    """
+
+    costs: str = "negate"
+    action_id: str | None = None
 
     def round_of(self, text: str, shape: Shape | None) -> JsonObject | None:
-        """Convert a line to a round; return None without a cost, or with `_skipLearn`. Raises `RowError`."""
+        """Convert a line to a round; return None if it has no cost, or has `_skipLearn`. Raises `RowError`."""
         line = json_of(text)
         if not isinstance(line, dict):
             raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
@@ -41,7 +46,7 @@ class Dsjson(NamedTuple):
                 raise RowError("is not dsjson: it has neither _label_cost nor c")
             return None
         context = line.get("c")
-        chosen = line.get("_label_Action", _first(line.get("a")))  # its number, from 1
+        chosen = line.get("_label_Action", _first(line.get("a")))  # the number of the chosen action, from 1
         if type(chosen) is not int:
             raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
         if not isinstance(context, dict):
@@ -121,7 +126,11 @@ def _cut(value: object) -> str:
 
 
 def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: JsonObject) -> JsonObject:
-    """Return the context and label for a model with labels: the action's id, or else the label with its number."""
+    """Return the context and the label for a model with labels.
+
+    The label is the id of the chosen action. If the model has no such label, but as many labels as the line has
+    actions, it is the label with the number of the action.
+    """
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
@@ -138,7 +147,10 @@ def _features(value: JsonObject, field: str) -> JsonObject:
 
 
 def converted(value: object) -> Any:
-    """Convert VW's features to named ones, without nulls and `_` names; lists, except of strings, become objects."""
+    """Convert VW's features to named ones.
+
+    Nulls, and names that begin with `_`, are left out. Lists become objects, except lists of strings.
+    """
     if isinstance(value, dict):
         return {name: converted(each) for name, each in value.items() if each is not None and not name.startswith("_")}
     if not isinstance(value, list) or all(isinstance(each, str) for each in value):
@@ -186,7 +198,7 @@ def dsjson_line(
 def _listed(
     labels: Sequence[str], line: JsonMapping, distribution: Sequence[float] | None, path: Path
 ) -> tuple[list[JsonObject], list[str], list[float] | None]:
-    """Return the objects, the ids and the probabilities of all actions, or of the eligible labels."""
+    """Return the objects for `_multi`, the ids, and the probabilities if known, of all actions or eligible labels."""
     actions = line.get("actions")
     if actions is not None:
         if len(actions) < (line["action_count"] or 0):

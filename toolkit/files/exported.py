@@ -86,7 +86,7 @@ class Lines(NamedTuple):
     """Consecutive lines of a log."""
 
     lines: Sequence[JsonMapping]
-    distributions: Sequence[list[float] | None]
+    distributions: Sequence[list[float] | None]  # of each line; None if unknown
     label_counts: Sequence[int | None] = ()  # the model's number of labels at each prediction; () if unknown
 
 

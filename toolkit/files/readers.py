@@ -29,8 +29,9 @@ class Reader:
 
     Attributes:
         records: reads the lines or rows.
-        convert: converts a record to a round; None for a line without a round for the model.
-        skipped: the number of such lines, complete after the last row.
+        convert: converts the content of a record to a round, and checks it against the shape if one is given. Returns
+            None if the record has no round for the model. Raises `RowError`.
+        skipped: the number of records without a round for the model. It is final after `rows` has yielded the last.
     """
 
     records: Callable[[], Iterator[Record]]
@@ -137,7 +138,7 @@ def _format_of(path: Path) -> str:
         raise FileError(
             path, "line 1", "is neither dsjson, NDJSON, Parquet nor CSV; name it with --format if it is one"
         )
-    return "ndjson" if '"rounds_seen"' in first else "dsjson"  # in each line of a log
+    return "ndjson" if '"rounds_seen"' in first else "dsjson"  # a field of each line of a log
 
 
 def model_name_of(path: Path) -> str:

@@ -29,7 +29,7 @@ class Row(NamedTuple):
 class Shape(NamedTuple):
     """The properties of the target model that a reader needs."""
 
-    kind: str  # of the features of its contexts: none, dense, sparse or named
+    kind: str  # the kind of its contexts' features: none, dense, sparse or named
     size: int
     labels: Mapping[str, int]  # the numbers of the labels; empty for a model with actions
     has_actions: bool
@@ -127,7 +127,7 @@ def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
 
 
 def outcome_of(reward: float, field: str) -> JsonObject:
-    """Convert a reward to an outcome: `correct` for 0 and 1, because every learner accepts it."""
+    """Convert a reward to an outcome. For 0 and 1, this is `correct`, which every learner accepts."""
     if not 0.0 <= reward <= 1.0:
         raise RowError(f"{field}: means a reward of {reward}; must be from 0 to 1")
     return {"correct": reward == 1.0} if reward in {0.0, 1.0} else {"reward": reward}

@@ -22,7 +22,7 @@ def suffix_of(path: Path) -> str:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the first line and the values of each row that is not empty.
+    """Yield, for each row that is not empty, the number of its first line, and its values.
 
     The separator is a comma, or a tab if the suffix is `.tsv`. Quoted values may contain line breaks.
     """

@@ -11,7 +11,7 @@ from toolkit.load.client import OK, Client, LoadError
 from toolkit.load.ledger import PREDICTED, Ledger, Stage
 
 _PAGE = 1000
-_SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)  # feedback was sent
+_SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)  # the stages after feedback was sent
 
 
 @dataclass

@@ -88,7 +88,7 @@ class Client:
     Args:
         target: the server.
         connections: the number of connections, each with one request at a time.
-        timeout: seconds until a request counts as unanswered, checked four times in this period.
+        timeout: seconds after which a request counts as unanswered; up to a quarter more, as checks are periodic.
     """
 
     def __init__(self, target: Target, connections: int, timeout: float = 30.0) -> None:
@@ -140,7 +140,7 @@ class Client:
         return await answered
 
     def released(self, connection: "_Connection") -> None:
-        """Use a connection that became free for the next queued request, if any."""
+        """Send the next queued request, if any, on a connection that became free."""
         self._open.add(connection)
         if self._waiting:
             connection.start(self._waiting.popleft())

@@ -1,6 +1,6 @@
 """One process that generates load: predictions at Poisson times, and feedback later, out of order and partly repeated.
 
-When the time is up, the process repeats unanswered requests until their outcomes are known, at most for `settle`
+When the time is up, the process repeats unanswered requests until their outcomes are known, for at most `settle`
 seconds. This is safe, because predictions have the client's ids and feedback is idempotent.
 """
 
@@ -35,7 +35,7 @@ class Result:
     predict: Measured = field(default_factory=Measured)
     feedback: Measured = field(default_factory=Measured)
     lag: Histogram = field(default_factory=Histogram)
-    """Delays from due times to the starts of requests, in the measurement."""
+    """Delays from due times to the starts of requests, during the measurement."""
     cpu: float = 0.0
     """Share of a core that the process used during the measurement."""
     ledger: Ledger = field(default_factory=Ledger)

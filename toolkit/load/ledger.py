@@ -47,9 +47,9 @@ class Ledger:
                 self.stages[each] = to
 
     def count(self, *stages: Stage) -> int:
-        """Count the rounds at some stages."""
+        """Return the number of rounds that are at one of the given stages."""
         return sum(map(self.stages.count, stages))
 
     def at(self, *stages: Stage) -> np.ndarray:
-        """Return the mask (n,) of rounds at some stages."""
+        """Return the mask (n,) of the rounds that are at one of the given stages."""
         return np.isin(np.frombuffer(bytes(self.stages), dtype=np.uint8), stages)

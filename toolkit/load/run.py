@@ -1,4 +1,4 @@
-"""`wager load` from the plan to the report."""
+"""Runs `wager load`, from the plan to the report."""
 
 import asyncio
 import json

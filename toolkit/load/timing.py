@@ -90,7 +90,7 @@ class _Moment(ctypes.Structure):
 
 
 class _KernelTimer:
-    """Linux's timerfd on the monotonic clock, which `time.perf_counter` reads. Event loops round to milliseconds."""
+    """Linux's timerfd, on the clock of `time.perf_counter`. The timers of event loops round to milliseconds."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -139,7 +139,7 @@ class Histogram:
         self._greatest = max(self._greatest, other._greatest)
 
     def percentile(self, percent: float) -> float:
-        """Return the smallest duration, in seconds, that `percent` % do not exceed, rounded up; 0 without durations."""
+        """Return the smallest duration that `percent` % of all do not exceed, in seconds, rounded up; 0 if none."""
         wanted = max(1, math.ceil(len(self) * percent / 100 - 1e-6))  # ignores rounding errors
         seen = 0
         for bucket in sorted(self._counts):

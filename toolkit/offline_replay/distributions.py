@@ -2,7 +2,7 @@
 
 The log stores only the probability of the answer. The distribution of a prediction follows from the state that decided
 it: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is folded again from its first
-round, and each prediction is decided again with its state. A result is used only if it agrees with the logged
+round, and each prediction is decided again with that state. A result is used only if it agrees with the logged
 probability.
 """
 

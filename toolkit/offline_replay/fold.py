@@ -19,11 +19,12 @@ from toolkit.offline_replay.history import History
 
 _CONTEXT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(GivenContext)
 _STATE_EVERY, _MOST_STATES = 4096, 16
-"""Rounds between kept states, and their number, which limit how many rounds a prediction may have waited."""
+"""The number of rounds between two kept states, and the maximum number of kept states. They limit how many rounds later
+the feedback on a prediction may have come."""
 
 
 class Round(NamedTuple):
-    """A round of the log. K is the model's number of labels at the round's place."""
+    """A round of the log. K is the number of labels that the model had when the round was appended."""
 
     number: int
     seen: Position  # the rounds and changes that its prediction saw
@@ -90,8 +91,8 @@ class Fold:
         self._position = Position(0, 0)
         self._reason = ""  # the reason why the state is unknown, if it is
         self.state: State = history.model(0).learner.init()
-        self.evidence: dict[int, FloatArray] = {}  # of decisions made again, by round
-        self._rounds: dict[int, Round] = {}  # in order
+        self.evidence: dict[int, FloatArray] = {}  # the evidence of decisions that were made again, by round
+        self._rounds: dict[int, Round] = {}  # added rounds by number, in order, from the oldest kept state on
         self._kept: deque[_Kept] = deque()
         self._keep()
 
@@ -102,7 +103,8 @@ class Fold:
     def go_to(self, place: Position) -> str:
         """Move the state to a place of the log; return the reason if it is unknown there, else "".
 
-        The predictions of all earlier rounds must have been decided, because the fold needs their evidence.
+        The predictions of all earlier rounds must have been decided again, and their evidence must be in `evidence`,
+        because the fold needs it.
 
         Raises:
             UnknownHistoryError: if this version cannot apply one of the changes.

@@ -20,7 +20,7 @@ class UnknownHistoryError(Exception):
 
 
 class History:
-    """The changes of a model."""
+    """The changes of a model, and the model after each of them."""
 
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
@@ -30,17 +30,20 @@ class History:
         self._models: dict[int, Model] = {}
 
     def note(self, number: int) -> ChangeNote:
-        """Return a change; the first has number 1. Raises as `model` does."""
+        """Return the note of a change. The first change has number 1. Raises as `model` does."""
         self._know(number)
         return self._notes[number - 1]
 
     def label_count(self, changes: int) -> int:
-        """Return the number of labels, retired ones included, after some changes. Raises as `model` does."""
+        """Return the number of labels after `changes` changes, retired ones included. Raises as `model` does."""
         self._know(changes)
         return self._label_counts[changes]
 
     def model(self, changes: int) -> Model:
-        """Return the model after some changes, unless forgotten. Raises `UnknownHistoryError` if it cannot be built."""
+        """Return the model after `changes` changes, which must not have been forgotten.
+
+        Raises `UnknownHistoryError` if it cannot be built.
+        """
         self._know(changes)
         if not self._models:
             self._models[0] = self._first()

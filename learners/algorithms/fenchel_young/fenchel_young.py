@@ -1,4 +1,4 @@
-"""Multiclass logistic regression from true labels; its regret bound does not grow with the rounds or the labels.
+"""Multiclass logistic regression from true labels; its regret bound grows neither with T nor with K.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
@@ -49,8 +49,8 @@ class _Parameters(NamedTuple):
 class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     """Answers with a label: base-2 logistic loss, gradient descent, and randomized decoding within the surrogate gap.
 
-    With σ the softmax of the scores and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*, where
-    q = min(1, 2(1 - σ_y*)). Rounds without an eligible true label do not update W.
+    With σ the softmax of the scores W x and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*,
+    where q = min(1, 2(1 - σ_y*)). Rounds without an eligible true label do not update W.
     """
 
     algorithm = "fenchel-young"
@@ -92,7 +92,10 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η if fixed and at most Theorem 5.1's: expected mistakes exceed the loss by at most ‖U‖²/(2η); else None."""
+        """The step η if it is fixed and at most that of Theorem 5.1, else None.
+
+        With it, expected mistakes exceed the loss of any U by at most ‖U‖²/(2η).
+        """
         return proved_step(_steps(self), theorem_step(self.problem))
 
     @property
@@ -166,7 +169,7 @@ def decode(scores: FloatArray, distribution: FloatArray) -> None:
     top, rest = leader(scores), 0.0
     for k in range(len(scores)):
         if k != top:
-            rest += distribution[k]  # more precise than 1 - σ_y*
+            rest += distribution[k]  # this sum is more precise than 1 - σ_y*
     q = min(1.0, 2.0 * rest)
     for k in range(len(scores)):
         distribution[k] *= q

@@ -24,13 +24,13 @@ class FenchelYoungMultilabel(Drawing):
 
     The target loss is the share of labels wrongly included or excluded. By default, the answer may be any set. The
     means ŷ are then the scores θ, divided by λ and clipped to [0, 1]. The answer is y*, the set of labels with means
-    above 1/2, or, with probability min(1, 2‖y* - ŷ‖), a random set that includes each label independently, with its
-    mean as probability. Before any feedback, the answer is the empty set.
+    above 1/2. With probability min(1, 2‖y* - ŷ‖), it is instead a random set, which includes each label independently
+    with a probability equal to the label's mean. Before any feedback, the answer is the empty set.
 
-    With a `set_size` or with `sets`, ŷ is the point nearest to θ/λ in the convex hull of the possible sets, y* the set
-    nearest to ŷ, and with probability min(1, 2‖y* - ŷ‖/ν), ν being the least distance between sets, the answer is drawn
-    from a few of the sets, with mean ŷ. With the loss `crf`, the random set is drawn from all sets, by the softmax of
-    their total scores divided by ρ, and ŷ is its mean.
+    With a `set_size` or with `sets`, ŷ is the point nearest to θ/λ in the convex hull of the possible sets, and y* is
+    the set nearest to ŷ. The random set has probability min(1, 2‖y* - ŷ‖/ν), where ν is the least distance between two
+    sets; it is drawn from a few sets whose mean is ŷ. With the loss `crf`, it is instead drawn from all listed sets,
+    with the softmax of their total scores divided by ρ as probabilities, and ŷ is its mean.
     """
 
     algorithm = "fenchel-young-multilabel"
@@ -47,8 +47,8 @@ class FenchelYoungMultilabel(Drawing):
     """The surrogate loss: `sparsemap`, with the regularizer (λ/2)‖y‖², or `crf` (conditional random field),
     with the negative entropy of the law of the sets; it needs `sets`. Answers by `crf` vary more, and cost less."""
     regularization: Magnitude | None = None
-    """λ of the regularizer (λ/2)‖y‖², greater than 4γ/ν, which is 4/√K for any set. For `crf`, the factor ρ of the
-    entropy, greater than δ²/(Kν), if two sets differ in ν to δ labels. `null` for twice the bound."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4γ/ν, which is 4/√K if any set is possible. For `crf`, the factor ρ
+    of the entropy, greater than δ²/(Kν) if two sets differ in at least ν and at most δ labels. `null`: twice that."""
 
     def __post_init__(self) -> None:
         K = self.problem.n_labels

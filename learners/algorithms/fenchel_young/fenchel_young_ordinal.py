@@ -39,7 +39,8 @@ class FenchelYoungOrdinal(Structured, CompiledLearner[DescentState]):
 
     The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m,
     counted from 0, is encoded as m ones followed by zeros. The answer is y*, the level nearest to the mean ŷ, or, with
-    probability min(1, 2‖y* - ŷ‖), a random level whose encoding has mean ŷ. Without feedback, it is the lowest level.
+    probability min(1, 2‖y* - ŷ‖), a random level whose encoding has mean ŷ. Before any feedback, the answer is the
+    lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
@@ -84,8 +85,9 @@ def _write_mean(
 ) -> None:
     """Write ŷ for context i to `room.mean`: the non-increasing fit to the scores divided by λ, clipped to [0, 1].
 
-    If only some levels are eligible, ŷ is the best fit in their convex hull. Its entries are 1 below the lowest
-    eligible level, 0 from the highest on, and equal between neighbouring ones, where scores are averaged first.
+    If only some levels are eligible, ŷ is the best fit in the convex hull of their encodings. Its entries are 1 below
+    the lowest eligible level and 0 from the highest eligible level on. Between neighbouring eligible levels, they are
+    equal, because the scores there are averaged before the fit.
     """
     score_row(state.direction, contexts, i, room.mean)
     room.mean[:] *= multiplier(parameters.steps, state)
@@ -141,7 +143,10 @@ def _decide(
 
 @compiled
 def _decode(mean: FloatArray, distribution: FloatArray) -> None:
-    """Write p (ŷ_m - ŷ_(m+1)) for level m, ŷ_0 = 1, ŷ_K = 0, p = min(1, 2‖y* - ŷ‖); add 1 - p to the nearest one."""
+    """Write the probability of each level m: p (ŷ_m - ŷ_(m+1)), plus 1 - p for the level nearest to ŷ.
+
+    Here p = min(1, 2‖y* - ŷ‖), ŷ_0 = 1 and ŷ_K = 0.
+    """
     nearest, squares = 0, 0.0
     for entry in mean:
         nearest += entry > 0.5

@@ -17,17 +17,17 @@ from learners.output_spaces.birkhoff import Matching
 from learners.output_spaces.permutahedron import Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
-"""The largest K of each polytope; drawing an answer then takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
+"""The largest K of each polytope. At this K, an answer takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
 
 
 @hyperparameters
 class FenchelYoungRanking(Drawing):
     """Answers with an order of all labels: gradient descent, and randomized decoding within the surrogate gap.
 
-    On the `permutahedron`, each label has one score. A ranking is a vector of points for the labels, K for the first
-    down to 1 for the last. The target loss of an answer y' is ‖y - y'‖², where y is the truth, divided by the maximum,
-    K(K² - 1)/3. On the `birkhoff` polytope, each label has a score for each place, K² in all, and the target loss is
-    the share of labels in a wrong place.
+    On the `permutahedron`, each label has one score. A ranking is encoded as a vector of points for the labels, from K
+    for the first down to 1 for the last. The target loss of an answer y' is ‖y - y'‖² divided by its maximum,
+    K(K² - 1)/3, where y is the truth. On the `birkhoff` polytope, each label has a score for each place, K² in all,
+    and the target loss is the share of labels in a wrong place.
     """
 
     algorithm = "fenchel-young-ranking"
@@ -87,5 +87,5 @@ class FenchelYoungRanking(Drawing):
         return np.asarray(vertices.reshape(-1, K, K).argmax(axis=1), dtype=np.int64)
 
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """Return an empty array, (n, 0): there are K! rankings."""
+        """Return an empty array, (n, 0), because the probabilities of K! rankings would be too many."""
         return np.empty((len(means), 0))

@@ -2,8 +2,8 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4. Answers
-and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the random answer,
-which late updates use unless `delayed_update` is `recompute`.
+and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the random answer;
+late updates use this evidence unless `delayed_update` is `recompute`.
 """
 
 import math
@@ -66,26 +66,27 @@ _BOUNDS = {
     "adaptive": ("8 (1 - a) b D²/a, for any sequence of rounds", "Appendix E.1"),
     "parameter-free": (f"the order of b‖U‖² {NO_LOGARITHM_OF_T}", "Appendix E.2"),
 }
-"""The bound of each learning rate, and its source."""
+"""For each learning rate, the regret bound and where it is proved."""
 
 _MEAN_SLACK = 1e-9  # how far an entry of a mean may be out of range, due to rounding
-_ROW_COST = 100_000  # the overhead of decoding one context, or of one call of fold, in Python; in multiply-adds
+_ROW_COST = 100_000  # multiply-adds that take as long as Python's overhead per context or call of `fold`
 
 
 @hyperparameters
 class Structured(FullInformation, CheckedLearner[DescentState]):
-    """Each round with a true answer y changes W by -η (ŷ - y) x'; if a radius is given, W is projected onto the ball.
+    """The base class of this family's structured learners.
 
-    Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the step `theorem`, the
-    expected target loss exceeds the surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a),
-    for any sequence of rounds.
+    Each round with a known true answer y changes W by -η (ŷ - y) x'. If a radius is given, W is then projected onto the
+    ball of this radius. Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the
+    step `theorem`, for any sequence of rounds, the expected target loss exceeds the surrogate loss of any U by at most
+    (1 - a) b ‖U‖² / (4 (1 - m) m), where m = min(1/2, a).
     """
 
     loss_name: ClassVar[str]  # the target loss, in words, for the guarantee
     state_type = DescentState
     smaller = "fewer labels or features"
 
-    learning_rate: LearningRate = "theorem"  # described in its type: a docstring here is not inherited
+    learning_rate: LearningRate = "theorem"  # described in its type, because subclasses would not inherit a docstring
     radius: Radius = None
     delayed_update: DelayedUpdate = "as_of_prediction"
 
@@ -104,7 +105,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @abstractmethod
     def vertices(self, labels: IntArray) -> FloatArray:
-        """Return the vertices (n, D) of answers in the form of `Rounds.labels`; arbitrary rows for NO_LABEL."""
+        """Return the vertices (n, D) of answers given as in `Rounds.labels`. The rows for NO_LABEL are arbitrary."""
 
     @property
     @abstractmethod
@@ -161,15 +162,18 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η if fixed and at most 2a/b: expected target loss exceeds the surrogate by at most ‖U‖²/(2η); else None."""
+        """The step η if it is fixed and at most 2a/b, else None.
+
+        With it, the expected target loss exceeds the surrogate loss of any U by at most ‖U‖²/(2η).
+        """
         return proved_step(self.step_sizes, 2.0 * self.surrogate_gap / self.smoothness)
 
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
         """Return the bound on target loss minus the surrogate loss of any U with ‖U‖ = comparator_norm.
 
-        With the step `theorem`, it bounds the expectation (Theorem 4.2), as with `adaptive`, for any U in the ball
-        (Appendix E.1). With `high-probability`, it holds with probability 1 - failure, for failure > 0 (Theorem 4.3).
-        Raises `ValueError` otherwise.
+        With the steps `theorem` (Theorem 4.2) and `adaptive` (Appendix E.1, for any U in the ball), the bound holds in
+        expectation. With `high-probability` (Theorem 4.3), it holds with probability 1 - failure. Raises `ValueError`
+        for any other step, and for `high-probability` if failure is 0.
         """
         a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
@@ -211,11 +215,11 @@ class Drawing(Structured):
 
     @abstractmethod
     def possible(self, answers: IntArray) -> BoolArray:
-        """Return which rows (n, K) of integers are answers of this learner, (n,)."""
+        """Return whether each row of integers (n, K) is a possible answer of this learner, (n,)."""
 
     @abstractmethod
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """Return `Decisions.distributions` for answers around means (n, E)."""
+        """Return `Decisions.distributions` for means (n, E): each label's probability (n, K), or none (n, 0)."""
 
     @property
     def n_uniforms(self) -> int:
@@ -234,7 +238,7 @@ class Drawing(Structured):
         return _ROW_COST
 
     def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
-        """Return ŷ for each context, with any further numbers that the answer's distribution depends on, (n, E)."""
+        """Return ŷ for each context, followed by other numbers that the answer's distribution depends on, (n, E)."""
         theta = scores(state.direction, contexts) * multiplier(self.step_sizes, state)
         means = np.empty((contexts.n, self.space.mean_size))
         for i in range(contexts.n):
@@ -264,7 +268,7 @@ class Drawing(Structured):
         return Decisions(self.probabilities(means), means)
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """Draw answers around the means, with their probabilities. Raises `InvalidArrayError` for invalid arrays."""
+        """Draw an answer around each mean, with its probability. Raises `InvalidArrayError` for invalid arrays."""
         n, space = len(decisions.evidence), self.space
         expect_array("evidence", decisions.evidence, FLOAT, 2, (n, space.mean_size))
         if not np.isfinite(decisions.evidence).all():
@@ -284,5 +288,5 @@ class Drawing(Structured):
                 outputs[i], probability = space.draw(means[i], uniforms[i])
                 propensities[i] = as_propensity(probability)
             else:
-                outputs[i], propensities[i] = 0.0, np.nan  # for the caller to refuse
+                outputs[i], propensities[i] = 0.0, np.nan  # the caller refuses NaN
         return Draws(self.rows(outputs), propensities, np.zeros(len(means)))

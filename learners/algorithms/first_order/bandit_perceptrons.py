@@ -30,11 +30,12 @@ class BanditPerceptronsState(NamedTuple):
 
 @hyperparameters
 class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
-    """One perceptron per label: answers with the highest score if it is at least 0, else with a uniform label.
+    """One perceptron per label: answers with the highest-scoring label, or a uniform one if no score is at least 0.
 
-    A label claims a context if its score is at least 0. Learns from right answers given without a claim, and from wrong
-    answers given with one; with `use_known_label`, also from all other right answers. Late feedback corrects a
-    perceptron only if it still errs with the current weights. The evidence is 1 if no label claimed the context.
+    A label claims a context if its score is at least 0. The learner learns from a right answer if no label claimed the
+    context, and from a wrong answer if its label claimed the context; with `use_known_label`, from every right answer.
+    Late feedback corrects a perceptron only if it still errs with the current weights. The evidence is 1 if no label
+    claimed the context, else 0.
     """
 
     algorithm = "bandit-perceptrons"
@@ -63,7 +64,10 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
 @compiled
 def claim(eligible: BoolArray, i: int, s: FloatArray, distribution: FloatArray) -> float:
-    """Write 1 for the eligible label with the strongest claim, return 0; if none claims, write 1/K' each, return 1."""
+    """Write the distribution over the eligible labels; return 1 if none of them claims the context, else 0.
+
+    The distribution is 1 for the label with the highest score, or uniform if no label claims. Overwrites s (K,).
+    """
     n = narrow(eligible, i, s)
     nobody = s[leader(s[:n])] < 0.0
     lead(s[:n], 1.0 if nobody else 0.0, distribution[:n])
@@ -88,7 +92,10 @@ def _decide(
 
 @compiled
 def corrections(known: bool, s: FloatArray, rounds: Rounds, t: int, coefficients: FloatArray) -> int:
-    """Write each label's correction, +1, -1 or 0, and return the number of corrections. Overwrites s (K,)."""
+    """Write each label's correction for round t, +1, -1 or 0, and return the number of corrections that are not 0.
+
+    s (K,) are the current scores, which are overwritten; `known` is `use_known_label`.
+    """
     n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
     nobody = rounds.evidence[t, 0] != 0.0
     updates = _correct_all(known, s[:n], place, rounds.correct[t], nobody, coefficients[:n])

@@ -1,9 +1,9 @@
-"""Bandit perceptrons with the rational kernel's feature map, for few features and labels not linearly separable.
+"""Bandit perceptrons on the rational kernel's feature map, for few features and data that are not linearly separable.
 
 Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit Multiclass Linear Classification: Efficient
 Algorithms for the Separable Case", ICML 2019, Algorithm 2. The kernel is the power series 1 / (1 - ⟨x, x'⟩/2) =
 Σ_n 2⁻ⁿ ⟨x, x'⟩ⁿ = Σ_α 2^-|α| (|α|! / α!) x^α x'^α, so the monomials √(2^-|α| |α|! / α!) x^α are its feature map. The
-C(d + D, D) of them with |α| ≤ D give the kernel with an error of at most 2^-D on the unit ball.
+C(d + D, D) monomials with |α| ≤ D reproduce the kernel with an error of at most 2^-D on the unit ball.
 """
 
 import functools
@@ -22,7 +22,7 @@ from learners.learner import CompiledLearner
 from learners.mathematics.guarantees import strong_margin
 from learners.mathematics.linear_algebra import add_outer, densify, score, squared_norm
 
-_EXACT = 40  # the degree with a kernel error of 2⁻⁴⁰ < 10⁻¹²
+_EXACT = 40  # at this degree, the kernel's error is at most 2⁻⁴⁰ < 10⁻¹²
 _DEFAULT_FEATURES, _MOST_FEATURES = 20_000, 1_000_000
 
 
@@ -36,9 +36,9 @@ class BanditPerceptronsFeaturesState(NamedTuple):
 
 @hyperparameters
 class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState]):
-    """Bandit perceptrons over the monomials of a context, for data not linearly separable and few features.
+    """Bandit perceptrons over the monomials of a context, for few features and data that are not linearly separable.
 
-    At degree 40, it answers as `bandit-perceptrons-kernel` with the rational kernel and unlimited support, up to
+    At degree 40, it answers like `bandit-perceptrons-kernel` with the rational kernel and unlimited support, up to
     rounding. Its time and memory do not grow with the number of rounds. A lower degree D replaces the kernel by the
     first terms of its power series, with an error of at most 2^-D. Raises `pydantic.ValidationError` if a
     hyperparameter is out of range, if the norm bound is not 1, or if the degree gives more than a million monomials.
@@ -97,7 +97,7 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
 
 @functools.cache
 def _largest_degree(d: int, most: int) -> int:
-    """Return the largest degree up to 40 with at most that many monomials in d variables, at least 1."""
+    """Return the largest degree, up to 40, with at most `most` monomials in d variables; 1 if there is none."""
     return max((n for n in range(2, _EXACT + 1) if math.comb(d + n, n) <= most), default=1)
 
 
@@ -109,8 +109,8 @@ class _Parameters(NamedTuple):
 
 class _Scratch(NamedTuple):
     dense: FloatArray  # (d,)
-    roots: FloatArray  # (D + 1,): 1/√n at n; 1 at 0
-    exponents: IntArray  # (features,), of the last variable of each monomial
+    roots: FloatArray  # (D + 1,): 1/√n at index n, and 1 at index 0
+    exponents: IntArray  # (features,): the exponent of each monomial's last variable
     indices: IntArray  # (features,): 0, 1, 2, …
     result: FloatArray  # (features,), the monomials
 
@@ -147,12 +147,12 @@ def _score_monomials(weights: FloatArray, contexts: Contexts, i: int, scratch: _
 
 @compiled
 def expand(x: FloatArray, roots: FloatArray, exponents: IntArray, result: FloatArray) -> None:
-    """Write the monomials √(2^-|α| |α|! / α!) x^α with |α| ≤ D to result; scale x to the unit ball if it is longer.
+    """Write the monomials √(2^-|α| |α|! / α!) x^α with |α| ≤ D to result; if ‖x‖ > 1, of x / ‖x‖ instead.
 
     Monomials are sorted by degree, then by their last variable. So the monomials of one degree in the variables 0 … i
     precede the other monomials of that degree. Multiplied by x_i, they are the monomials of the next degree with last
-    variable i. `roots` (D + 1,) contains 1/√n at n; `exponents` (C(d + D, D),) receives the exponent of each monomial's
-    last variable.
+    variable i. `roots` (D + 1,) contains 1/√n at index n; `exponents` (C(d + D, D),) receives the exponent of each
+    monomial's last variable.
     """
     scale = 1.0 / math.sqrt(max(1.0, squared_norm(x)))
     result[0], exponents[0] = 1.0, 0
@@ -161,7 +161,7 @@ def expand(x: FloatArray, roots: FloatArray, exponents: IntArray, result: FloatA
         place, before, count = end, 0, 1
         for i in range(len(x)):
             if i > 0:
-                count = count * (n - 1 + i) // i  # C(n - 1 + i, i), those of degree n - 1 in the variables 0 … i
+                count = count * (n - 1 + i) // i  # C(n - 1 + i, i) monomials have degree n - 1 in the variables 0 … i
             factor = scale * x[i] * math.sqrt(0.5 * n)
             for j in range(count):
                 exponent = exponents[start + j] + 1 if j >= before else 1  # from `before` on, x_i is a factor

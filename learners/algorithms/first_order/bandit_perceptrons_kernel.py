@@ -21,7 +21,7 @@ from learners.mathematics.guarantees import no_recovery, strong_margin
 
 
 class BanditPerceptronsKernelState(NamedTuple):
-    """Support vectors, with a coefficient for each label; only the first `used` are valid."""
+    """The support vectors, each with one coefficient per label. Only the first `used` of them are valid."""
 
     support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # one context per column
     coefficients: Annotated[FloatArray, Layout("float64", ("max_support", "K"))]
@@ -35,9 +35,9 @@ class BanditPerceptronsKernelState(NamedTuple):
 class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for data not linearly separable.
 
-    A round with corrections adds its context to the support, or changes the coefficients of a stored one. If all
-    `max_support` places are taken, rounds with corrections for new contexts are skipped and counted in `refused`, and
-    the guarantee ends. None is replaced, because a learner has no randomness to choose one. The norm bound must be 1.
+    A round with corrections adds its context to the support or, if the context is already there, changes its
+    coefficients. Stored contexts are never replaced. If all `max_support` places are taken, rounds with corrections for
+    new contexts are skipped and counted in `refused`, and the guarantee ends. The norm bound must be 1.
     """
 
     algorithm = "bandit-perceptrons-kernel"
@@ -132,7 +132,7 @@ def _kernel_score(
 
 @compiled
 def rational_kernel(product: float) -> float:
-    """Return 1 / (1 - ⟨x, x'⟩/2) given ⟨x, x'⟩, which is clipped to [-1, 1]; from 2/3 to 2."""
+    """Return the kernel 1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2, given ⟨x, x'⟩, which is first clipped to [-1, 1]."""
     return 1.0 / (1.0 - 0.5 * min(1.0, max(-1.0, product)))
 
 

@@ -1,10 +1,10 @@
 """Gaptron: exploration paid for by the gap between a surrogate loss and the zero-one loss.
 
 Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020. Full information:
-Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge step under full information is
-1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit exploration includes the factors D and
-ln 2; the hinge gap at a margin m* below β is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step,
-any fixed γ and, with dual averaging, any non-increasing γ_t.
+Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors are corrected: the step for the smooth hinge under full
+information is 1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit exploration includes the
+factors D and ln 2; the hinge gap at a margin m* below β is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any
+smaller step, any fixed γ and, with dual averaging, any non-increasing γ_t.
 
 The adaptive step is AdaGrad's: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods for Online Learning
 and Stochastic Optimization", JMLR 2011, with the K weights of a feature as one block.
@@ -41,7 +41,7 @@ class GaptronState(NamedTuple):
 
     direction: LabelVectors
     scale: PositiveScalar  # the multiplier if the step is fixed; else 1
-    squared_norm: NonNegativeScalar  # of `direction`; out of date, and not used, if the step is adaptive
+    squared_norm: NonNegativeScalar  # that of `direction`; if the step is adaptive, it is out of date and not used
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of the adaptive step, else 0
     rounds: Count  # rounds folded so far, t - 1
 
@@ -129,7 +129,10 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η if fixed and within Theorems 1-3: expected mistakes exceed the loss by at most ‖U‖²/(2η); else None."""
+        """The step η if it is fixed and Theorems 1-3 cover it, else None.
+
+        With it, expected mistakes exceed the loss of any U by at most ‖U‖²/(2η).
+        """
         mode, step = _step_of(self, _schedule(self))
         return step if self.needs_true_label and mode == _FIXED and not _too_large(self, step) else None
 
@@ -145,7 +148,7 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
             return None
         if mode == _AVERAGED:
             step *= scheduled_rate(schedule, rounds - 1)
-        certain = min(rounds, schedule.constant)  # rounds with γ = 1; then γ falls, and then it is the least
+        certain = min(rounds, schedule.constant)  # rounds with γ = 1; γ then falls to its least value, and stays there
         falling = min(rounds, schedule.constant / schedule.least**2) if schedule.least else rounds
         root = 2.0 * (math.sqrt(schedule.constant * falling) - math.sqrt(schedule.constant * certain))
         explored = certain + root + schedule.least * (rounds - falling)
@@ -303,7 +306,7 @@ def _step(
     values: FloatArray,
     coefficients: FloatArray,
 ) -> None:
-    """Take one step along the negative gradient; overwrite its `coefficients` (K,)."""
+    """Take one step against the gradient weight · x ⊗ coefficients; overwrite `coefficients` (K,)."""
     if parameters.mode == _ADAPTIVE:
         coefficients *= weight
         adaptive_step(
@@ -320,7 +323,7 @@ def _step(
 
 
 _SOURCE = "van der Hoeven 2020"
-THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}  # + 3 under bandit feedback
+THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}  # under bandit feedback, add 3
 LOSSES: dict[LossName, str] = {"logistic": "base-2 logistic", "hinge": "hinge", "smooth_hinge": "smooth hinge"}
 _FULL = {"logistic": "K X²‖U‖²/ln 2", "hinge": "K²X²‖U‖²/(2(K - 1))", "smooth_hinge": "2K X²‖U‖²"}
 _TUNED = {
@@ -400,7 +403,7 @@ def adaptive_step(
 ) -> None:
     """Take one step against the gradient x ⊗ coefficients; update weights (d, K) and gradient_sums (d,) in place.
 
-    For each feature i, G_i += ‖c‖² x_i² and W_i -= (step / √G_i) x_i c, where c are the coefficients; then W_i is
+    For each feature i, G_i += ‖c‖² x_i² and W_i -= (step / √G_i) x_i c, where c is `coefficients`; then W_i is
     projected onto the ball of this radius D. Against any U with rows in the ball, the regret on linear losses is at
     most Σ_i (2D² / step + step) √G_i.
     """

@@ -1,4 +1,4 @@
-"""The multiclass Perceptron: full information, no exploration; a baseline.
+"""The multiclass Perceptron, a baseline: it needs true labels and does not explore.
 
 Crammer and Singer's construction, as stated by Beygelzimer, Orabona and Zhang 2017, Theorem 1.
 """
@@ -28,7 +28,8 @@ class PerceptronState(NamedTuple):
 class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     """Answers with the highest-scoring label, the leader; after a mistake, moves two weight vectors by the context.
 
-    Every propensity is 1. Late feedback uses the leader at prediction time; its order matters only by rounding.
+    Every propensity is 1. A mistake adds the context to the true label's weights and subtracts it from the leader's.
+    Late feedback uses the leader at prediction time; the order of arrival affects the state only by rounding.
     """
 
     algorithm = "perceptron"

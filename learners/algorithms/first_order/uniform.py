@@ -19,13 +19,13 @@ class UniformState(NamedTuple):
 
 @hyperparameters
 class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
-    """Draws each of the K labels, or of K' eligible ones, with the same probability, whatever the context; a baseline.
+    """Draws each of the K labels, or of the K' eligible ones, with the same probability in every context; a baseline.
 
     Its rounds are unbiased data for training and evaluating other learners.
     """
 
     algorithm = "uniform"
-    # contexts are not read
+    # contexts are not read, so their norms do not matter
     norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer labels"
     accepts_rewards: ClassVar[bool] = True

@@ -3,8 +3,8 @@
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 4, Appendix C. The weak learners form a sequence. Each receives costs derived from the scores of its
 predecessors and predicts a label. Its BoostReg, which is FOLKLORE with two labels and two features, updates the scores
-with the predicted label; their argmax is the answer of this member of the sequence. The served answer is that of a
-member drawn with exponential weights, so the distribution is the weighted mixture of the members' answers.
+with the predicted label; the argmax of the updated scores is the answer of this member of the sequence. The served
+answer is that of a member drawn with exponential weights, so the distribution is the weighted mixture of the answers.
 """
 
 import functools
@@ -25,8 +25,8 @@ from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInforma
 from learners.mathematics.exploration import leading_rival, settle_each, softmax
 from learners.mathematics.linear_algebra import densify
 
-_CALLS = 20_000  # the overhead of a weak learner in Python, in multiply-adds
-_CELL = 50  # the cost of writing one of the K² costs to new memory, in multiply-adds
+_CALLS = 20_000  # multiply-adds that take as long as the overhead of a weak learner in Python
+_CELL = 50  # multiply-adds that take as long as writing one of the K² costs to new memory
 _EVIDENCE = 3  # numbers per member: the label that its weak learner predicted, and the two logits ζ of its BoostReg
 
 
@@ -101,10 +101,10 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         evidence = np.empty((contexts.n, self.weak_learners, _EVIDENCE))
         for t in range(contexts.n):
             for i, s in enumerate(self._scores(state, self._views(contexts, t), evidence[t])):
-                distributions[t, leading_rival(among, t, s, NO_LABEL)] += trust[i]  # NO_LABEL excludes none
+                distributions[t, leading_rival(among, t, s, NO_LABEL)] += trust[i]  # NO_LABEL excludes no label
         settle_each(distributions)
         if among.shape[1]:
-            alone = among.sum(axis=1) == 1  # the weights may sum to slightly less than 1
+            alone = among.sum(axis=1) == 1  # exactly 1, though the weights may sum to slightly less
             distributions[alone] = among[alone]
         return Decisions(
             distributions, evidence.reshape(contexts.n, self.weak_learners * _EVIDENCE)[:, : self.evidence_size]
@@ -134,7 +134,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @property
     def _length(self) -> int:
-        """The number of a weak learner's features, including the constant that few features come with."""
+        """The number of features of a weak learner; if it sees only a few, the added constant is one of them."""
         d = self.problem.n_features
         return min(self.features_per_learner, d) + 1 if self._weak.sees_few else d
 
@@ -164,7 +164,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     def _learn(
         self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray, rounds: Rounds, t: int
     ) -> None:
-        if not ((evidence[:, 0] >= 0) & (evidence[:, 0] < self.problem.n_labels)).all():  # a corrupt index
+        if not ((evidence[:, 0] >= 0) & (evidence[:, 0] < self.problem.n_labels)).all():  # corrupt evidence
             return
         weak_learner, s, y = self._weak, np.zeros(self.problem.n_labels), int(rounds.true_labels[t])
         for i in range(self.weak_learners):
@@ -179,7 +179,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @functools.cached_property
     def _features(self) -> IntArray:
-        """The features that each weak learner sees, (N, n); drawing them takes up to 0.2 s."""
+        """The features that each weak learner sees, (N, n). They are drawn once, because drawing takes up to 0.2 s."""
         return random_features(self.features_seed, self.weak_learners, self._length - 1, self.problem.n_features)
 
     def _views(self, contexts: Contexts, t: int) -> Sequence[FloatArray]:

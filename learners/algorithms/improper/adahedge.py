@@ -29,14 +29,15 @@ class AdaHedgeState(NamedTuple):
 
 @hyperparameters
 class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState]):
-    """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 means to abstain.
+    """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 is an abstention.
 
     Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values are
     clipped to [-1, 1]; a feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
     updates the weights, whatever the answer was; a true label of 2 only counts as a round. Late feedback uses the
     weights at its arrival. The distribution is conditioned on the eligible labels: their probabilities are divided by
-    their sum, or uniform if it is 0. An abstention is neither right nor wrong; whatever the true label, it costs c. As
-    in the paper, c affects only the reward of abstaining, 1 - c, and the bound, not the distribution or the update.
+    their sum or, if this is 0, made uniform. An abstention is neither right nor wrong; whatever the true label, it
+    costs c. As in the paper, c affects only the reward of abstaining, 1 - c, and the bound, not the distribution or
+    the update.
     """
 
     algorithm = "adahedge"
@@ -167,7 +168,10 @@ def _fold(_: tuple[()], state: AdaHedgeState, rounds: Rounds) -> None:
 def _charge(
     state: AdaHedgeState, y: float, indices: IntArray, values: FloatArray, loss: FloatArray, w: FloatArray
 ) -> None:
-    """Add each expert's loss, (1 - y · prediction)/2 for y = ±1, and the mixability gap; overwrite loss and w (d,)."""
+    """Add each expert's loss, (1 - y · prediction)/2 for y = ±1, to L, and the round's mixability gap to Δ.
+
+    Overwrites `loss` and `w` (d,).
+    """
     loss[:] = 0.5
     for position in range(len(values)):
         loss[indices[position]] = 0.5 * (1.0 - y * _clipped(values[position]))

@@ -1,4 +1,4 @@
-"""The bandit reduction: full information from correct explored rounds, for a base learner chosen by name.
+"""The bandit reduction: a base learner, chosen by name, takes correct explored rounds as full information.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 2 and Theorem 4.1, with the factor 2 that is missing in print from its bound 2 √(K T R(T)).
@@ -82,11 +82,11 @@ class ExploredRounds(CheckedLearner[Any]):
 
     @abstractmethod
     def base_regret(self, rounds: int) -> float | None:
-        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it is no number."""
+        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it is not a number."""
 
     @abstractmethod
     def base_state(self, state: State) -> State:
-        """Return the state of the base, as views of this state; `updates` is its count of rounds."""
+        """Return the state of the base, as views of this state, whose `updates` are the rounds of the base."""
 
     @property
     def guarantee(self) -> str:
@@ -170,7 +170,10 @@ class ExploredRounds(CheckedLearner[Any]):
 
 
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
-    """Return which rounds explored, (n,): residual uniform < (γ/K') / propensity, γ being last in the evidence."""
+    """Return whether each round explored, (n,): its residual uniform is then below (γ/K') / propensity.
+
+    γ is the last number of the round's evidence.
+    """
     shares = rounds.evidence[:, -1] / counts_of(rounds.eligible, n_labels)
     coins: BoolArray = rounds.residual_uniforms * rounds.propensities < shares
     return coins
@@ -194,7 +197,7 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
 
 
 def _no_regret(*_: object) -> None:
-    """Return None, as R(T) of a base whose bound is no number."""
+    """Return None, which is R(T) of a base whose bound is not a number."""
 
 
 class Base(NamedTuple):
@@ -207,8 +210,8 @@ class Base(NamedTuple):
     learner: type[Any]
     prove: Callable[[Any], Proof | str]
     regret: Callable[[Any, float, int], float | None] = _no_regret  # R(T), from the learner, B and T
-    takes_norm: bool = False  # whether B is its comparator_bound
-    fixed: Mapping[str, Any] = MappingProxyType({})  # settings that cannot be chosen
+    takes_norm: bool = False  # whether the learner takes B as its comparator_bound
+    fixed: Mapping[str, Any] = MappingProxyType({})  # settings that the reduction determines
     defaults: Mapping[str, Any] = MappingProxyType({})  # settings that differ from the learner's defaults
 
     def build(self, settings: "BanditReduction") -> AnyLearner:
@@ -319,8 +322,8 @@ BASES: dict[BaseName, Base] = {
     "adaboost-olm": Base(AdaBoostOlm, _boosting_proof),
     "adahedge": Base(AdaHedge, _hedge_proof),
 }
-"""The bases by name: every registered learner of one label that needs true labels. A new base is an entry here and in
-`BaseName`."""
+"""The bases by name: every registered learner that needs true labels and answers with one label. A new base is an
+entry here and in `BaseName`."""
 
 
 class BanditReductionState(NamedTuple):
@@ -344,14 +347,14 @@ class BanditReduction(ExploredRounds):
     state_type = BanditReductionState
 
     base: BaseName = "fenchel-young"
-    """The learner of explored rounds, with full information: any that learns from true labels and answers one label."""
+    """The learner of the explored rounds: any that learns from true labels and answers with one label."""
     base_settings: Settings | None = None
     """Hyperparameters of the base, by name, such as `{"weak_learners": 32}` for `adaboost-olm`. `null`: its defaults,
     but the logistic loss and the theorem's step for `gaptron`.
     """
     exploration: TheoremExploration = 0.1
-    """γ; `theorem` for min(1, √(K R(T)/T)) at the horizon, or `anytime` for γ_t = min(1, √(K R(t)/t)), with R at the
-    comparator_bound.
+    """γ: a number; or `theorem`, for min(1, √(K R(T)/T)) with the horizon T; or `anytime`, for
+    γ_t = min(1, √(K R(t)/t)). R is the base's regret bound at the comparator_bound.
     """
     horizon: Horizon = None
     """The number of rounds T, for exploration `theorem`."""

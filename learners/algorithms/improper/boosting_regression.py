@@ -1,7 +1,7 @@
 """BoostReg: a regression that adjusts scores by a predicted label, and the costs for the next weak learner.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg outputs ŝ, and the costs are
+ALT 2022, Algorithm 3 and Appendix C. Printed errors are corrected: BoostReg outputs ŝ, and the costs are
 C(y, k) = (σ_k - σ_y + 1)/K, for true label y and σ = softmax(s). Predicted labels may come from any source.
 """
 
@@ -40,7 +40,7 @@ class BoostReg(NamedTuple):
         return zeta, boosted(s, named, zeta)
 
     def learn(self, s: FloatArray, named: int, zeta: FloatArray, y: int) -> None:
-        """Learn in place whether the predicted label was the true one, with s and ζ as of the prediction."""
+        """Learn in place whether the predicted label was the true one, given s and ζ as they were at the prediction."""
         constant = surrogate_constant(_BOUND, 1.0 + math.log(self.horizon), 2)
         learn(self.inverse, self.solution, constant, regressors(s, named, self.horizon), zeta, int(named != y))
 
@@ -53,7 +53,7 @@ def boosting_regret_bound(horizon: int) -> float:
 
 @compiled
 def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
-    """Return (x̃, 1): half the log-odds of the predicted label, clipped to ± ln T, and the constant."""
+    """Return (x̃, 1), where x̃ is half the log-odds of the predicted label, clipped to ± ln T."""
     limit = math.log(horizon)
     half = (s[named] - _log_sum_of_others(s, named)) / 2.0
     return np.array([max(-limit, min(limit, half)), 1.0])
@@ -61,7 +61,7 @@ def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
 
 @compiled
 def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
-    """Return ŝ (K,): ζ_1 for the predicted label, and the other scores shifted so that ln Σ exp(ŝ_k) of them is ζ_2."""
+    """Return ŝ (K,): ζ_1 for the predicted label, and the other scores shifted so that their ln Σ exp(ŝ_k) is ζ_2."""
     result = np.empty(len(s))
     result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
     result[named] = zeta[0]

@@ -1,7 +1,7 @@
 """FOLKLORE: online multiclass logistic regression with logarithmic regret in O(K³·d²) time per update.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
-Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G includes the linear part of the surrogate,
+Algorithm 1 and Appendix E. Printed errors are corrected: the gradient sum G includes the linear part of the surrogate,
 -2γ H W for the loss's Hessian H; the surrogate's constant γ is 1/(2BX + ln K + 2), not 1/(BX + ln(K)/2); the regret
 keeps the 1/4 of Lemma 3.6.
 
@@ -41,7 +41,7 @@ _LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose precision
 class FolkloreState(NamedTuple):
     """The state of FOLKLORE; rows and columns are ordered by label, then feature."""
 
-    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
+    inverse: Triangle  # A⁻¹, n by n for n = K·d, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
     rounds: Count  # rounds folded so far, t - 1
 
@@ -114,7 +114,7 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
 
 def surrogate_constant(comparator_bound: float, norm_bound: float, n_labels: int) -> float:
-    """Return γ = 1/(2BX + ln K + 2), for which the quadratic surrogate is at most the loss if ‖Wx‖_∞ <= BX."""
+    """Return γ = 1/(2BX + ln K + 2). With it, the quadratic surrogate is at most the loss wherever ‖Wx‖_∞ <= BX."""
     return 1.0 / (2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0)
 
 
@@ -153,7 +153,7 @@ def predict_eligible(
 
 @compiled
 def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, y: int) -> None:
-    """Add the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1."""
+    """Update A⁻¹ and h in place by the surrogate, at logits z (K,), of a dense context x (d,) with label y, 0 … K-1."""
     sigma = np.empty(len(z))
     softmax(z, sigma)
     learn_at(inverse, solution, constant, x, z, sigma, y)
@@ -163,7 +163,7 @@ def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatAr
 def learn_at(
     inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, sigma: FloatArray, y: int
 ) -> None:
-    """Do the same as `learn`, with the probabilities σ (K,) of the labels; labels with σ = z = 0 are not learned.
+    """Do the same as `learn`, given the probabilities σ (K,); labels with σ = z = 0 (ineligible ones) are not learned.
 
     A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)), where
     V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
@@ -264,13 +264,13 @@ def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool,
 
 
 _MAX_STEPS = 200
-_TOLERANCE = 1e-14  # of the residual, relative to 1 plus the largest entries
-_LEAST_SHARE = 2.0**-40  # of a Newton step
+_TOLERANCE = 1e-14  # the largest accepted residual, relative to 1 plus the largest entries of z and g
+_LEAST_SHARE = 2.0**-40  # the smallest share of a Newton step that is tried
 
 
 @compiled
 def covariance_factor(probabilities: FloatArray, factor: FloatArray) -> None:
-    """Write the lower triangular L, (K, K - 1), with LL' = diag(σ) - σσ', in closed form from tail sums of σ."""
+    """Write the lower triangular L, (K, K - 1), with LL' = diag(σ) - σσ', in closed form from partial sums of σ."""
     K = len(probabilities)
     factor[:] = 0.0
     tail = probabilities[K - 1]
@@ -333,7 +333,7 @@ def other_half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> None:
-    """Solve z = g - A softmax(z) by damped Newton from z = g = `offset`; A = `matrix` is positive semi-definite."""
+    """Solve z = g - A softmax(z) by damped Newton steps from g (`offset`); A (`matrix`) is positive semi-definite."""
     K = len(offset)
     sigma, residual, step = np.empty(K), np.empty(K), np.empty(K)
     z[:] = offset
@@ -366,7 +366,7 @@ def _residual(matrix: FloatArray, offset: FloatArray, z: FloatArray, sigma: Floa
 
 @compiled
 def _newton_step(matrix: FloatArray, sigma: FloatArray, residual: FloatArray, step: FloatArray) -> None:
-    """Write -(I + AS)⁻¹ F for the residual F, which is -F + A L (I + L'AL)⁻¹ L' F."""
+    """Write the step for the residual F: -(I + AS)⁻¹ F = -F + A L (I + L'AL)⁻¹ L' F."""
     K = len(sigma)
     factor, cholesky, inner = np.empty((K, K - 1)), np.zeros((K - 1, K - 1)), np.zeros(K - 1)
     covariance_factor(sigma, factor)

@@ -18,7 +18,7 @@ from learners.learner import DelayedUpdate
 class FolkloreBanditState(NamedTuple):
     """FOLKLORE's state, and a count of all rounds, few of which are updates."""
 
-    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
+    inverse: Triangle  # A⁻¹, n by n for n = K·d, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
     updates: Count  # rounds that FOLKLORE has learned from
     rounds: Count  # rounds folded so far, t - 1
@@ -37,8 +37,8 @@ class FolkloreBandit(ExploredRounds):
     state_type = FolkloreBanditState
 
     exploration: TheoremExploration = 0.1
-    """γ; `theorem` for min(1, √(K R(T)/T)) at the horizon, or `anytime` for γ_t = min(1, √(K R(t)/t)), which stays at 1
-    for a long time.
+    """γ: a number; or `theorem`, for min(1, √(K R(T)/T)) with the horizon T; or `anytime`, for
+    γ_t = min(1, √(K R(t)/t)), which stays at 1 for a long time. R is FOLKLORE's regret bound.
     """
     horizon: Horizon = None
     """The number of rounds T, for exploration `theorem`."""

@@ -2,7 +2,7 @@
 
 Row y of the costs C (K, K) contains the cost of each label if y is true. The costs depend on the predecessors'
 probabilities σ: if p is the true distribution, Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K, so the cheapest label is the
-one that they underestimate most. Cost regression and FOLKLORE converge to it, so that later members correct earlier
+one that σ underestimates most. Cost regression and FOLKLORE learn to predict it, so that later members correct earlier
 ones. Perceptrons move to another label after every mistake, so their votes vary, and their edge is smaller.
 """
 
@@ -20,13 +20,13 @@ Name: TypeAlias = Literal["perceptron", "few-features", "cost-regression", "folk
 
 _REGULARIZATION = 1.0  # λ of the cost regression
 _COMPARATOR_BOUND = 10.0  # B of FOLKLORE
-_NORM_BOUND = 2.0**0.5  # of few features (x_S/X, 1)
+_NORM_BOUND = 2.0**0.5  # the norm bound of few features (x_S/X, 1)
 
 
 class WeakLearner(Protocol):
     """A kind of weak learner. Its memory is a matrix; its n features are x, or (x_S/X, 1) for a few features S."""
 
-    sees_few: bool  # whether it sees a few features
+    sees_few: bool  # whether it sees only a few features
 
     def memory_shape(self, n: int, n_labels: int) -> tuple[int, int]:
         """Return the rows and columns of the memory."""
@@ -35,7 +35,7 @@ class WeakLearner(Protocol):
         """Initialize a zeroed memory for an untrained weak learner, in place."""
 
     def cost(self, n: int, n_labels: int) -> int:
-        """Return the multiply-adds of a prediction or an update, whichever is more."""
+        """Return the multiply-adds of a prediction or an update, whichever takes more."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
         """Return the predicted label; costs[y, k] of (K, K) is the cost of predicting k if y is true."""
@@ -64,7 +64,7 @@ class CostPerceptron(WeakLearner):
         return _leading(memory, x, len(costs))
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Move the weights of the two labels apart by cost times context; change nothing after a right prediction."""
+        """After a mistake, add cost · context to the true label's weights; subtract it from the predicted label's."""
         step = costs[named] * x
         memory[:, y] += step
         memory[:, named] -= step
@@ -98,7 +98,7 @@ class CostRegression(WeakLearner):
 
 
 class FewFeaturesFolklore(WeakLearner):
-    """FOLKLORE: predicts the cheapest label under its probabilities. Its memory is one row, A⁻¹ and then h."""
+    """FOLKLORE: predicts the cheapest label under its probabilities. Its memory is one row: A⁻¹, then h."""
 
     sees_few = True
 
@@ -134,7 +134,7 @@ WEAK_LEARNERS: dict[Name, WeakLearner] = {
 
 @compiled
 def _leading(memory: FloatArray, x: FloatArray, n_labels: int) -> int:
-    """Return the highest-scoring label, with the weights in the first K columns."""
+    """Return the highest-scoring label. The weights are the first K columns of the memory."""
     s = np.zeros(n_labels)
     for i in range(len(x)):
         for k in range(n_labels):

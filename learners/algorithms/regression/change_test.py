@@ -1,10 +1,11 @@
 """A test for changes: restarts a learner that makes more mistakes than a stationary stream explains.
 
 The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates. The first is the share of
-mistakes since the last restart, at least 0.1, with two additional rounds at the error of uniform answers; the second is
-halfway to that error. Unless the first is below that error, nothing is tested. A restart also waits until the excess
-mistakes since the sum was last zero exceed a third of its cost: 10 mistakes per label, or the mistakes so far in excess
-of what the recent share would give, whichever is more.
+mistakes since the last restart, computed as if two more rounds had had the error of uniform answers, and at least 0.1.
+The second is halfway between the first and the error of uniform answers. Nothing is tested unless the first is below
+that error. A restart also waits until the excess mistakes since the sum was last zero exceed a third of the restart's
+cost. This cost is 10 mistakes per label or, if it is more, the mistakes since the last restart minus those that the
+recent share would have given.
 
 The exponential of a positive sum is at most the statistic of Shiryaev and Roberts. If the probability of a mistake
 never exceeds the first rate, that statistic minus the number of rounds is a supermartingale. So a restart within n
@@ -34,7 +35,7 @@ _DECAY = 3.0  # the recent share weighs the t-th round by about t³: it covers a
 
 
 class Past(NamedTuple):
-    """The rounds since the last restart, before the one to test."""
+    """The rounds since the last restart, without the round to test."""
 
     rounds: int
     mistakes: float  # the sum of 1 - reward
@@ -58,6 +59,6 @@ def detect_change(test: FloatArray, past: Past, loss: float, threshold: float, n
 
 @compiled
 def note_round(test: FloatArray, rounds: int, loss: float) -> None:
-    """Update the recent share of mistakes; `rounds` counts this one."""
+    """Update the recent share of mistakes by the loss of a round; `rounds` includes this round."""
     rate = min(1.0, (_DECAY + 1.0) / (rounds + _DECAY))
     test[_RECENT] += (loss - test[_RECENT]) * rate

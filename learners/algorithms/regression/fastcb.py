@@ -1,9 +1,10 @@
 """FastCB: exploration in proportion to the loss, over logistic regression, for labels and for actions.
 
 Dylan Foster, Akshay Krishnamurthy, "Efficient First-Order Contextual Bandits: Prediction, Allocation, and Triangular
-Discrimination", NeurIPS 2021, for the exploration. The oracle for labels is `logistic_mixture`, one-vs-rest and softmax
-regression; the oracle for actions is one regression on the features of context and action, and K is the number of
-candidates. `feature_scales` makes values independent of units, and of offsets if there is an intercept.
+Discrimination", NeurIPS 2021, for the exploration. The oracle for labels is `logistic_mixture`, which mixes one-vs-rest
+and softmax regression. The oracle for actions is one regression on the features of context and action; K is then the
+number of eligible candidates. `feature_scales` makes values independent of units, and of offsets if there is an
+intercept.
 """
 
 import math
@@ -91,19 +92,19 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
-    """Mixture of two logistic regressions, explored in proportion to the loss: O(K·nnz) per round; recommended.
+    """A mixture of two logistic regressions that explores in proportion to its loss: O(K·nnz) per round; recommended.
 
     Memory is 4·K + 10 numbers per row. Rows double as features occur, up to `max_features`. Contexts need no scaling:
     each feature is divided by its typical size, and if one feature never changes, features that nearly all contexts
     have are taken relative to their mean. Two models predict each label's probability of being right: a logistic
     regression per label, and one softmax regression. The mixture h weighs them by their likelihood of past feedback.
-    With l = 1 - h of the leader, L the sum of 1 - reward since the last restart and γ = max(10 K, c √(K (1 + L))), each
+    With l = 1 - h_leader, L the sum of 1 - reward since the last restart and γ = max(10 K, c √(K (1 + L))), each
     other label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback
     updates the current models, at scores recomputed for its context.
     """
 
     algorithm = "fastcb"
-    # the steps are scale-free
+    # the steps do not depend on the scale of the features
     norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer features or a smaller max_features"
     accepts_rewards: ClassVar[bool] = True
@@ -153,7 +154,10 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to the models' mean score, (m, K); centred zeros count for the last one."""
+        """Return what each of m entries adds to the models' mean score, weighted as in the mixture, (m, K).
+
+        The last entry includes what centred features that are zero in this context add.
+        """
         share, rows = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), rows_of_entries(state, contexts)
 
         def mixed(i: IntArray) -> FloatArray:
@@ -185,7 +189,7 @@ def _decide(
     K, scales, W, V = distributions.shape[1], state.scales, state.label_weights, state.softmax_weights
     means, seen, centred = (state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
     room = most_entries(contexts.starts) + centred
-    scratch = np.empty(2 * K + 2 * room)  # one array, because each allocation costs as much as some scores
+    scratch = np.empty(2 * K + 2 * room)  # one array, because each allocation takes as long as several scores
     h, of_one, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
     gap_weight = max(_LEAST_GAP_WEIGHT * K, parameters.gap_scale * math.sqrt(K * (1.0 + state.sums[_LOSS])))
@@ -200,7 +204,7 @@ def _decide(
 
 @compiled
 def _centred_rows(counts: IntArray, rows: int) -> int:
-    """Return the number of leading rows that may be centred: none without an intercept."""
+    """Return the number of leading rows that may be centred; 0 if there is no intercept."""
     return min(rows, counts[_CENTRED]) if counts[_INTERCEPT] > 0 else 0
 
 
@@ -224,7 +228,7 @@ def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
         sums[_LOSS] += 1.0 - reward
         if parameters.change_threshold < math.inf:
             note_round(change, counts[_ROUNDS], 1.0 - reward)
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # in the first round, any feature may be the intercept
         counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         counts[_OUTLIERS] += 1 if far else 0
@@ -266,7 +270,7 @@ class FastCbActionsState(NamedTuple):
     row_counts: RowCounts
     scales: Annotated[FloatArray, Layout("float64", ("R", "6"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
-    weights: RowVectors  # w of relative values, one column
+    weights: RowVectors  # w, which multiplies relative values; one column
     information: RowSquares  # sums of squared gradients, one column
     sums: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖²
     counts: Annotated[IntArray, Layout("int64", ("3",), least=0.0)]
@@ -279,8 +283,8 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     """A logistic regression of the reward on a candidate's features: O(nnz) per candidate and per update; recommended.
 
     Memory is 12 numbers per row. Rows double as features occur, up to `max_features`. Features need no scaling, as
-    in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f of the leader, L the sum
-    of 1 - reward over the past rounds, K candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
+    in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f_leader, L the sum of
+    1 - reward over the past rounds, K eligible candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
     chosen with probability l/(K l + γ (f_leader - f_a)), and the leader with the rest. Late feedback updates the
     current regression. A new candidate is scored by its features and needs no history.
     """
@@ -317,7 +321,10 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
         return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
 
     def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to the reward's log-odds, (m,); centred zeros count for the last one."""
+        """Return what each of the m entries of a vector adds to the log-odds of the reward, (m,).
+
+        The last entry includes what centred features that are zero in this vector add.
+        """
         measured = (state.scales, state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
         rows = rows_of_entries(state, vector)
         return added_by_entries(*measured, rows, vector.values, lambda i: state.weights[i])[:, 0]
@@ -346,7 +353,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
 @compiled
 def _chance(w: FloatArray, where: IntArray, z: FloatArray, n: int) -> float:
-    """Return the predicted reward of a candidate with n relative values z."""
+    """Return the predicted reward of a candidate with n relative values z, in the rows `where`."""
     s = 0.0
     for position in range(n):
         s += z[position] * w[where[position], 0]
@@ -393,7 +400,7 @@ def _fold_actions(parameters: _Parameters, state: FastCbActionsState, rounds: Ac
         indices, values = row(chosen, t)
         seen += 1
         sums[_ACTION_LOSS] += 1.0 - rounds.rewards[t]
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # in the first round, any feature may be the intercept
         counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         counts[_OUTLIERS] += 1 if far else 0

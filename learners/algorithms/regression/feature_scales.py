@@ -1,10 +1,11 @@
 """Values relative to the running mean and deviation of their feature, so that neither units nor offsets matter.
 
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, divide each feature by its largest
-value so far, so that one outlier makes all other values small; a root mean square of clipped values is robust. If means
-are large, as of age and income, all contexts point in nearly the same direction. So features that nearly all contexts
-have are centred (Welford 1962, with clipped values), if a feature that never changed, an intercept, can absorb the
-means. Other features keep their zeros, and the cost stays proportional to the number of non-zeros.
+value so far, so that one outlier makes all other values small; the root mean square of clipped values, which is used
+here, is robust. If means are large, as those of age and income are, all contexts point in nearly the same direction. So
+features that nearly all contexts have are centred (Welford 1962, with clipped values), provided that a feature that
+never changed, an intercept, can absorb the means. Other features keep their zeros, and the cost stays proportional to
+the number of non-zeros.
 """
 
 import math
@@ -28,17 +29,17 @@ _LEAST_DEVIATION = 1e-10
 _CLIPPED_SHARE = 0.1  # a value with at least this weight in the mean is not clipped: the first estimates are rough
 
 _FEW, FAR = 10.0, 100.0
-"""If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
+"""If one of the first ten values is a hundred times smaller than the scale, an earlier value was an outlier, and the
 estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
-multiply it; one that is too large by a factor would need about the square of that many rounds to shrink."""
+multiply it; a scale that is f times too large would need about f² rounds to shrink."""
 
 ENOUGH = 100.0
-"""After so many values the scale is known: a value a hundred times larger is an outlier."""
+"""The number of values after which the scale is known: a value a hundred times larger is then an outlier."""
 
 _RUN, _SMALLER = 300.0, 10.0
 """The estimates start again from the largest of 300 values in a row that are all ten times smaller than the scale.
-Clipped squares average the square of the scale, so at least 3.9 % of the values are larger than that: unless the values
-have changed, such a run has a probability of 6e-6."""
+Clipped squares average the square of the scale, so at least 3.9 % of the values are larger than a tenth of the scale:
+unless the values have changed, such a run has a probability of about 6e-6."""
 
 _LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
 _SCALE, _VALUES, _DEVIATION, _MEASURED, _SMALL, _LARGEST_SMALL = range(6)  # columns of `scales`
@@ -57,11 +58,12 @@ def write_relative(
 ) -> int:
     """Write the relative values of a context, clipped; return their number.
 
-    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 6) contain, for each feature, S_i, the
-    number of its non-zero values, the deviation, the number of values that the mean and the deviation are taken from
-    (those while the feature was usual), how many values in a row were small, and the largest of these. Only features
-    below `centred` may be centred; a centred feature has a relative value even where it is 0. Indices are distinct,
-    values not zero. `where` receives the features and `z` their relative values, 0 without a scale; both need room for
+    A relative value is x_i / S_i or, if the feature is centred, (x_i - mean_i) / deviation_i. Only features below
+    `centred` may be centred; a centred feature has a relative value even where it is 0. `scales` (R, 6) contains, for
+    each feature: S_i; the number of its non-zero values; the deviation; the number of values that the mean and the
+    deviation are taken from, all of them from times when nearly all contexts had the feature; how many of its latest
+    values in a row were small; and the largest of these. Indices must be distinct, and values not zero. `where`
+    receives the features, and `z` their relative values, which are 0 for a feature without a scale. Both need room for
     `centred` entries more than the context has.
     """
     n, present = len(values), 0
@@ -121,7 +123,7 @@ def added_by_entries(
 ) -> FloatArray:
     """Return the contribution of each of the m entries of a vector to K sums of weighted relative values, (m, K).
 
-    The last entry, the constant if there is one, includes the contributions of centred features that are zero. Rows
+    The last entry, the constant if there is one, includes what centred features that are zero contribute. Rows
     (m,) are -1 for features without weights; `weights_of` returns the weights (n, K) of n features. For the rest, see
     `write_relative`.
     """
@@ -162,7 +164,8 @@ def measure(
 ) -> tuple[int, bool, bool]:
     """Update the scales and, if `centring`, the means with one round.
 
-    Return `centred`, whether one feature is constant, and whether one value is an outlier.
+    `rounds` includes this round. Return the new `centred`, whether a feature of this round is an intercept, which
+    occurred in every round and never changed, and whether one of the values is an outlier.
     """
     intercept = is_outlier = False
     for position in range(len(values)):

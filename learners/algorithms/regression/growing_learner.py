@@ -1,7 +1,7 @@
 """Learners whose state has one row per feature seen so far; a hash table maps features to rows.
 
 With hashed features, far more features are possible than occur. Rows are in order of first occurrence. The table uses
-open addressing with linear probing; a feature equal to its row, as in dense contexts without zeros, needs no probing.
+open addressing with linear probing; a feature whose index equals its row, as in dense contexts, needs no probing.
 """
 
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -72,7 +72,7 @@ def index_features(rows: FeatureRows) -> None:
 
 @compiled
 def _occupy(slots: IntArray, feature: int, new: int) -> bool:
-    """Insert a row; return whether an empty slot was found."""
+    """Assign the row `new` to an empty slot for the feature; return whether an empty slot was found."""
     at = _first_slot(len(slots), feature)
     for _ in range(min(len(slots), _MOST_PROBES)):
         if slots[at] == 0:
@@ -84,12 +84,13 @@ def _occupy(slots: IntArray, feature: int, new: int) -> bool:
 
 @compiled
 def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int, mode: int) -> int:
-    """Write the contexts from `start` on to `result`, with rows as indices; drop zeros and features without a row.
+    """Write the contexts, beginning with number `start`, to `result`, with rows as indices.
 
-    The mode determines how new features are handled. `READ` skips them. `ADD` assigns rows and stops when none is
-    left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores new features and counts their entries. Both also
-    ignore and count features that find no slot. `result` must have room for all entries of `contexts`, and correct
-    starts up to `start`. Returns the index of the context at which rows ran out, or n.
+    Zeros and features without a row are dropped. The mode determines how new features are handled. `READ` skips them.
+    `ADD` assigns rows and stops when none is left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores new
+    features and counts their entries. Both also ignore and count features that find no slot. `result` must have room
+    for all entries of `contexts`, and correct starts up to `start`. Returns the index of the context at which rows ran
+    out, or n.
     """
     features, slots, counts = rows
     starts, indices, values, _ = result

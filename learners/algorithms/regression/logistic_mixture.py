@@ -1,11 +1,11 @@
-"""Two logistic models that predict the right label, trained on the served label's bit, and their Bayesian mixture.
+"""Two logistic models that predict which label is right, and their Bayesian mixture.
 
-The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); each round updates only the
-served label's. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact
-likelihood of the bit for the served label k, q_k or 1 - q_k; each round updates all eligible labels. Both take steps of
-η g / (20 + Σ g²) for each weight with gradients g, where 20 + Σ g² estimates the diagonal of the Fisher information.
-The mixture weights each model by its likelihood of the past bits, so its log loss, measured as each round is folded,
-exceeds the better model's by at most ln 2.
+Both learn from whether the served label was right. The one-vs-rest model has one logistic regression per label,
+f_k = 1/(1 + exp(-w_k'z)); each round updates only that of the served label. The softmax model, q = softmax(Vz), assumes
+that exactly one label is right, and learns from the exact likelihood of the feedback on the served label k, q_k or
+1 - q_k; each round updates all eligible labels. Both take steps of η g / (20 + Σ g²) for each weight with gradients g,
+where 20 + Σ g² estimates the diagonal of the Fisher information. The mixture weights each model by its likelihood of
+the past feedback, so its log loss, measured as each round is folded, exceeds the better model's by at most ln 2.
 """
 
 import math
@@ -20,10 +20,10 @@ _PRIOR = 20.0  # the initial Fisher information of each weight
 LEAST_CHANCE = 1e-6  # probabilities are at least this far from 0 and 1, so that one round costs at most 14 nats
 
 _LARGEST_CHANGE = 6.0
-"""A step that would change the score of its context by more, if there were only the prior, is shortened."""
+"""A step is shortened if, with no more information than the prior, it would change its context's score by more."""
 
 _DECISIVE = 36.0
-"""Nats of log loss: a model that trails the other by more has a posterior probability below 2⁻⁵¹, rounded to 0."""
+"""Nats of log loss: a model that trails the other by more has a posterior probability below 2⁻⁵¹, taken as 0."""
 
 
 @compiled
@@ -47,7 +47,10 @@ def mix(
     room: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'. Overwrites room (K,)."""
+    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'. Overwrites room (K,).
+
+    π is `share`; z are the context's values, and `indices` their rows in W and V.
+    """
     h[:] = 0.0
     n = len(h)
     if share < 1.0:
@@ -80,10 +83,10 @@ def _clipped(chance: float) -> float:
 def teach_label(
     step: float, W: FloatArray, G: FloatArray, k: int, reward: float, indices: IntArray, z: FloatArray, size: float
 ) -> float:
-    """Update label k's regression by one step; return its log loss before the step, in nats, weighted by the reward.
+    """Update label k's regression by one step; return its log loss before the step, in nats.
 
-    W and G (R, K), the weights and the sums of squared gradients, change in place; the indices are rows of both, and
-    the size is ‖z‖².
+    The log loss is -r ln f_k - (1 - r) ln (1 - f_k) for the reward r. W and G (R, K), the weights and the sums of
+    squared gradients, change in place; the indices are rows of both, and `size` is ‖z‖².
     """
     s = 0.0
     for position in range(len(z)):
@@ -132,7 +135,7 @@ def teach_softmax(
     size: float,
     q: FloatArray,
 ) -> float:
-    """Update the softmax model, V and H (R, K), in place from round t; otherwise like `teach_label`.
+    """Update the softmax model, V and H (R, K), by round t, in place; all else is as in `teach_label`.
 
     The softmax is over the labels that were eligible, at least two; only their weights move. `growth` multiplies the
     step and the largest change; q (K,) is scratch space.
@@ -158,7 +161,7 @@ def teach_softmax(
 
 @compiled
 def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
-    """Replace q (K',) by the gradient, in the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k), k the label."""
+    """Replace q (K',) by the gradient in the scores of -reward ln q_k - (1 - reward) ln (1 - q_k) for the label k."""
     served = q[label]
     others = max(1.0 - served, LEAST_CHANCE)
     factor = reward - (1.0 - reward) * served / others

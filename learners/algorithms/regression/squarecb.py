@@ -1,4 +1,4 @@
-"""SquareCB: inverse-gap weighting over one-vs-rest logistic regression, from every round without importance weights.
+"""SquareCB: inverse-gap weighting over one-vs-rest logistic regression that learns from every round, unweighted.
 
 Dylan Foster, Alexander Rakhlin, "Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles",
 ICML 2020, for the exploration. Its oracle is online logistic regression with one step size per weight, invariant to
@@ -22,7 +22,7 @@ from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
 
 _LARGEST_WEIGHT = 20.0
-"""B: the largest contribution of one feature to a label's log-odds; keeps the state finite for any data."""
+"""B: the largest contribution of one feature to a label's log-odds. It keeps the state finite for any data."""
 
 _SMALLEST_SIZE = 1e-100  # the first S_i; smaller values, whose squares could underflow, have almost no effect
 
@@ -30,8 +30,8 @@ _LARGEST_GROWTH = 8.0
 """Values are clipped to this multiple of their feature's size, so that one outlier does little harm."""
 
 _RUN = 300.0
-"""If so many values in a row are `_LARGEST_GROWTH` times smaller than the size, an outlier caused it, or the values
-have changed: the size becomes that of the largest of them."""
+"""If this number of values in a row are `_LARGEST_GROWTH` times smaller than the size, the size was due to an outlier,
+or the values have changed: the size becomes that of the largest of these values."""
 
 _SIZE, _VALUES, _SMALL, _LARGEST_SMALL = range(4)  # columns of `sizes`
 
@@ -65,7 +65,7 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     """
 
     algorithm = "squarecb"
-    # the steps are scale-free
+    # the steps do not depend on the scale of the features
     norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer features"
     accepts_rewards: ClassVar[bool] = True
@@ -139,7 +139,7 @@ def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None
 
 @compiled
 def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: FloatArray) -> None:
-    """Update S and N, and write the clipped values to x. Where |x_i| exceeds S_i, rescale w_i: w_i S_i stays."""
+    """Update S and N, and write the clipped values to x. Where S_i grows, scale w_i so that w_i S_i stays the same."""
     sizes, is_outlier = state.sizes, False
     for position in range(len(values)):
         i, size = indices[position], abs(values[position])
@@ -162,7 +162,7 @@ def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: Flo
 
 @compiled
 def _shrink(state: SquareCbState, i: int, size: float) -> None:
-    """Reduce S_i after a run of small values. G_i is then at most what values of that size add to it."""
+    """Reduce S_i after a run of small values, and G_i to at most what values of the new size would have added."""
     sizes = state.sizes
     if size > sizes[i, _SIZE] / _LARGEST_GROWTH:
         sizes[i, _SMALL] = sizes[i, _LARGEST_SMALL] = 0.0

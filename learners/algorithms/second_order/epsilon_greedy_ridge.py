@@ -2,9 +2,9 @@
 
 For each label, the reward (1 if right, 0 if wrong, or a fraction) is regressed on the contexts in which the label was
 served; for actions, on the features of the chosen candidate. The answer has the highest prediction; with
-probability ε, it is uniform. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
-inverse, which is checked against its matrix every 500 updates and recomputed if it has drifted. The rate
-ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
+probability ε, it is uniform. Ridge regression is from Hoerl and Kennard 1970, the update of the inverse from Sherman
+and Morrison 1950. The inverse is checked against its matrix every 500 updates and recomputed if it has drifted. The
+rate ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -43,7 +43,7 @@ _SOONEST = 50  # minimum updates between a check and an early rebuild of an inve
 
 
 class EpsilonGreedyRidgeState(NamedTuple):
-    """For each label, the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
+    """For each label, the inverse of a·I + Σ xx' over the rounds that served it, and the label's regression."""
 
     inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
     weights: LabelVectors
@@ -70,7 +70,7 @@ class _Ridge:
 
 @hyperparameters
 class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
-    """Answers the label with the highest predicted reward; with probability ε, a uniform one. O(K·d²) memory.
+    """Answers with the label of highest predicted reward or, with probability ε, with a uniform one. O(K·d²) memory.
 
     An update takes O(d²). Half of the memory is for the matrices. Every 500 updates of a label, its inverse is checked
     against its matrix and recomputed if it has drifted. Only the served label's regression learns from a round,
@@ -155,7 +155,7 @@ def _fold(parameters: _Parameters, state: EpsilonGreedyRidgeState, rounds: Round
 
 @compiled
 def _scatter(contexts: Contexts, t: int, x: FloatArray) -> IntArray:
-    """Write the t-th context to x (d,), which is zero; return its indices."""
+    """Write the t-th context to x (d,), which must be zero; return the indices of the context."""
     indices, values = row(contexts, t)
     for position in range(len(values)):
         x[indices[position]] = values[position]
@@ -199,7 +199,7 @@ def _step(
     reward: float,
     v: FloatArray,
 ) -> bool:
-    """With v = A⁻¹x and q = x'v: A += xx', A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q).
+    """Update by A += xx', A⁻¹ -= vv'/(1 + q) and w += v (reward - w'x)/(1 + q), where v = A⁻¹x and q = x'v.
 
     Return whether the inverse has lost its precision; then only the matrix and the targets change.
     """
@@ -267,7 +267,8 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
 
     @property
     def kernels(self) -> Kernels:
-        schedule = scheduled(self.exploration, 1, self.least_exploration)  # of K = 1: `_decide_actions` multiplies
+        # for K = 1: `_decide_actions` multiplies by the number of eligible candidates
+        schedule = scheduled(self.exploration, 1, self.least_exploration)
         return Kernels(_Parameters(schedule, self.regularization), _decide_actions, _fold_actions)
 
 

@@ -24,7 +24,7 @@ _LARGEST_CURVATURE = 1e9  # β D X²; beyond it the full matrix loses precision
 class NewtronState(NamedTuple):
     """The state; the rows of A are ordered by label, then feature."""
 
-    matrix: Triangle  # A, n by n, a packed lower triangle
+    matrix: Triangle  # A, n by n for n = K·d, a packed lower triangle
     linear: LabelVectors  # b
     weights: LabelVectors  # W', a function of A and b
     rounds: Count  # rounds folded so far, t - 1

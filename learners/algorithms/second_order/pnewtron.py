@@ -1,9 +1,9 @@
-"""PNewtron: Newtron with a diagonal matrix; and the code that `newtron` shares.
+"""PNewtron, which is Newtron with a diagonal matrix, and the code that it shares with `newtron`.
 
 Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011,
 Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the
 former is implemented: it needs only one draw. The published code's gradient estimate is biased: for the served label,
-it uses ±1/K instead of (K - 1)/K. Here the estimate c has the mean softmax(αWx) - e_y exactly, for true label y.
+it uses ±1/K instead of (K - 1)/K. Here, the mean of the estimate c is exactly softmax(αWx) - e_y, for true label y.
 """
 
 import math
@@ -22,7 +22,7 @@ from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score_row, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_COLLAPSE = 1e-3  # also recomputed if a round reduces it to less than this share: cancellation loses digits
+_COLLAPSE = 1e-3  # also recomputed when a round leaves less than this share of the norm: cancellation loses digits
 _LARGEST_WEIGHT = 1e75  # without projection, adversarial labels let weights grow like t^d; they are clipped here
 
 Rate: TypeAlias = Annotated[
@@ -201,7 +201,7 @@ def _newton_step(
     values: FloatArray,
     changes: FloatArray,
 ) -> float:
-    """Add share (c ⊗ x)² to A and step (c ⊗ x) to b; set W' = -b / A; return the change of ‖W'‖²."""
+    """Add share · (c ⊗ x)² to A and step · (c ⊗ x) to b; set W' = -b / A; return the change of ‖W'‖²."""
     changes[:] = 0.0
     for position in range(len(values)):
         i, x = indices[position], values[position]
@@ -218,7 +218,10 @@ def _newton_step(
 def gradient_estimate(
     alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
 ) -> float:
-    """Write an unbiased estimate c (K,) of softmax(αs) - e_y, y being true; return κ, the squared gradient's weight."""
+    """Write an unbiased estimate c (K,) of softmax(αs) - e_y for the true label y.
+
+    Return κ, the weight of the squared gradient.
+    """
     K = len(s)
     for k in range(K):
         coefficients[k] = alpha * s[k]

@@ -1,7 +1,7 @@
 """SOBA: a second-order perceptron for bandit multiclass classification.
 
 Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret",
-ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants are corrected to those of the proofs: only accepted
+ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants are corrected to those of the proofs, and only accepted
 rounds count in the theorems' sums. Theorem 4 leaves its constants open; they follow from Theorem 2. A hinge loss h is
 at most 1 + 2XM for M = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXM h/(2 - η). So with
 G = d K² ln(1 + 2TX²/(a d K)), the excess over the hinge loss L is at most η(2XML + a‖U‖²) + G/(γη) + γT.
@@ -81,7 +81,7 @@ def exploration_code(exploration: Exploration) -> float:
 
 @compiled
 def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
-    """Return γ for the next decision: fixed, Theorem 5's from the state's sums, or `anytime`, the same with Q = 0."""
+    """Return γ for the next decision: the fixed one, or Theorem 5's with the state's Q, or with Q = 0 if `anytime`."""
     if code > 0.0:
         return code
     return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())
@@ -105,7 +105,7 @@ _SOONEST = 50  # minimum updates between a check and an early rebuild of A⁻¹,
 class SobaState(NamedTuple):
     """The state of SOBA; the rows of A and A⁻¹ are ordered by label, then feature."""
 
-    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
+    inverse: Triangle  # A⁻¹, n by n for n = K·d, a packed lower triangle
     weights: LabelVectors  # W = mat(A⁻¹ θ)
     margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
     quadratic_sum: NonNegativeScalar  # Q, the sum of q / (1 + q) over accepted rounds
@@ -125,7 +125,7 @@ class Parameters(NamedTuple):
 
 @hyperparameters
 class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
-    """SOBA with the exact A, in any representation."""
+    """The base class of the SOBA learners that use the exact A, in any representation."""
 
     labels_grow: ClassVar[bool] = True
     linear = True
@@ -195,7 +195,7 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
         return paid + self.growth(rounds) / (gamma * eta * (2.0 - eta)) + gamma * rounds
 
     def check_new(self) -> None:
-        anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # γ after a million rounds
+        anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # γ of `anytime` after a million rounds
         gamma = anytime if isinstance(self.rate, str) else self.rate
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
@@ -252,7 +252,7 @@ def decide(
 
 @compiled
 def margin_gain(weight: float, delta: float, q: float) -> float:
-    """Return m = (c δ² + 2 c δ) / (1 + q), which an accepted round adds to Σ."""
+    """Return m = (c δ² + 2 c δ) / (1 + q), which an accepted round adds to Σ; c is `weight`."""
     return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
 
 
@@ -327,7 +327,7 @@ def _learn(
 
 @compiled
 def _keep_up(state: SobaState, a: float, rebuilding: bool) -> None:
-    """Check A⁻¹ and W against A and θ, or recompute them immediately."""
+    """Check A⁻¹ and W against A and θ, and recompute them if they drifted; if `rebuilding`, always recompute them."""
     d, K = state.weights.shape
     theta, w = np.ascontiguousarray(state.theta.T).ravel(), np.ascontiguousarray(state.weights.T).ravel()
     if rebuilding:

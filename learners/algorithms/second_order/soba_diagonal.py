@@ -26,7 +26,7 @@ class SobaDiagonalState(NamedTuple):
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= a
     weights: LabelVectors  # W = θ / A
     margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
-    quadratic_sum: NonNegativeScalar  # Q, the sum of q with the updated A over accepted rounds
+    quadratic_sum: NonNegativeScalar  # Q, the sum of q over accepted rounds, computed with the updated A
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
 

@@ -1,6 +1,6 @@
 """SOBA for large K·d and few updates: A is a·I plus the accepted updates, stored as sparse rows.
 
-Algorithm 1 as in `soba`, by Woodbury's identity: if the rows of Z are the accepted z = √c (e_ȳ - e_y) ⊗ x,
+This is Algorithm 1, as in `soba`, by Woodbury's identity: if the rows of Z are the accepted z = √c (e_ȳ - e_y) ⊗ x,
 A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a. The state contains the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives
 q = z'A⁻¹z = (z'z - r'r)/a, and (r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not
 accumulate, unlike in an inverse that is maintained by rank-one downdates.
@@ -34,7 +34,7 @@ class SobaLowRankState(NamedTuple):
     weights: LabelVectors  # W = mat(A⁻¹ θ) until an update finds no room
     factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
     pairs: Annotated[IntArray, Layout("int64", ("max_updates", "2"), index_of="K")]  # ȳ and y of each row of Z
-    ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # of rows, in the next two arrays
+    ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # where each row ends in the next two
     indices: Annotated[IntArray, Layout("int64", ("max_nonzeros",), index_of="d")]  # the features of √c x
     values: Annotated[FloatArray, Layout("float64", ("max_nonzeros",))]  # √c x, without zeros
     margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
@@ -48,9 +48,9 @@ class SobaLowRankState(NamedTuple):
 class SobaLowRank(ExactSoba[SobaLowRankState]):
     """SOBA for sparse contexts with many features: answers exactly as `soba` until the space for updates is full.
 
-    With U stored updates, of S non-zeros in total, a right answer takes O(U² + S) time and a prediction O(K·nnz).
-    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is much less
-    than max_updates, `soba` is smaller and faster.
+    If U updates with S non-zeros in total are stored, folding a right answer takes O(U² + S) time, and a prediction
+    O(K·nnz). Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is much
+    less than max_updates, `soba` is smaller and faster.
 
     If an accepted round does not fit, A does not change, but W still takes a step with the current A: the implicit
     step on c (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it adaptive
@@ -65,7 +65,7 @@ class SobaLowRank(ExactSoba[SobaLowRankState]):
     max_updates: Annotated[int, pydantic.Field(ge=1, le=20_000)] = 1000
     """The maximum number of stored updates; the factor takes 4 bytes times its square."""
     max_nonzeros: Annotated[int, pydantic.Field(ge=1, le=2**31)] = 200_000
-    """The maximum total number of non-zeros in their contexts; 16 bytes each."""
+    """The maximum total number of non-zeros in the contexts of stored updates; 16 bytes each."""
 
     @property
     def guarantee(self) -> str:

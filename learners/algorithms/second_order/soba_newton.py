@@ -2,7 +2,7 @@
 
 Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017,
 Algorithm 2; Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", 2007. The
-loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m; it is (γ/K)(η/32)-exp-concave.
+loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m, and is (γ/K)(η/32)-exp-concave.
 """
 
 from typing import Annotated, NamedTuple
@@ -29,7 +29,7 @@ from learners.mathematics.linear_algebra import (
 class SobaNewtonState(NamedTuple):
     """The state; the rows of A are ordered by label, then feature."""
 
-    matrix: Triangle  # A, n by n, a packed lower triangle
+    matrix: Triangle  # A, n by n for n = K·d, a packed lower triangle
     weights: LabelVectors  # W, in the ball
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds that moved W
@@ -85,7 +85,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
 
     @property
     def largest_eta(self) -> float:
-        """1/max(2 X D, 1)."""
+        """The largest η that the theorem allows: 1/max(2 X D, 1)."""
         return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
 
     def fold_cost(self, _: int) -> int:

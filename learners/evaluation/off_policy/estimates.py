@@ -37,8 +37,8 @@ class Estimate(NamedTuple):
     """The value of a policy by one estimator."""
 
     estimator: str
-    value: float | None  # None if the log has no round for it
-    interval: Interval | None  # of the bootstrap; None for the direct method
+    value: float | None  # None if the log has no round for the estimator
+    interval: Interval | None  # from the bootstrap; None for the direct method, or without replicates
     doubt: str | None = None  # why the value should not be trusted, in a few words
 
 
@@ -46,7 +46,7 @@ class Abstention(NamedTuple):
     """How often a policy abstains, and what it answers otherwise; all self-normalized, as SNIPS is."""
 
     rate: float  # the share of abstentions, Σwa / Σw, for a = 1 where the log abstained
-    cost: float  # of abstentions, per round, Σwa(1 - r) / Σw
+    cost: float  # the mean cost of abstaining, per round, Σwa(1 - r) / Σw
     accuracy: Estimate  # the mean reward of the rounds that it answers, Σw(1 - a)r / Σw(1 - a)
 
 
@@ -66,9 +66,9 @@ class Evaluation(NamedTuple):
 
 
 class _Doubt(NamedTuple):
-    words: str | None  # None if the estimates stay about right
+    words: str | None  # for `Estimate.doubt`; None if the estimates stay about right
     warning: str  # the whole sentence
-    estimators: tuple[str, ...] = ()  # those that it concerns; () for all
+    estimators: tuple[str, ...] = ()  # the estimators that it concerns; () for all
 
 
 def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
@@ -119,7 +119,7 @@ def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
 
 
 def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> Estimate:
-    """Return the difference of two policies' values, with a paired interval. Raises `ValueError` for other names."""
+    """Return the difference of two policies' values, with a paired interval. Raises `ValueError` for unknown names."""
     pairs = [{name: (top, bottom) for name, top, bottom in _ratios(sums)} for sums in (one, other)]
     if estimator not in pairs[0]:
         raise ValueError(f"estimator must be one of {', '.join(pairs[0])}, not {estimator}")
@@ -128,7 +128,7 @@ def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> E
 
 
 def _ratios(sums: Sums) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-    """Yield, in the order to read them, each estimator's name and the two rows (B + 1,) whose quotient it is."""
+    """Yield, in the order in which to read them, each estimator's name and the rows (B + 1,) whose quotient it is."""
     row = dict(zip(MOMENTS, sums.moments, strict=True))
     kept, paid = sums.replayed[:, _replay_level(sums) :].sum(axis=1)
     none = np.zeros_like(row["rounds"])
@@ -160,7 +160,7 @@ def _quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 
 def _summary(name: str, values: FloatArray, level: float) -> Estimate:
-    """Return the value in column 0, and the percentile interval of the replicates after it."""
+    """Return the estimate with values[0] as its value and the percentile interval of the replicates, values[1:]."""
     if np.isnan(values[0]):
         return Estimate(name, None, None)
     drawn = values[1:][~np.isnan(values[1:])]

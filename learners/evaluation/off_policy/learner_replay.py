@@ -19,14 +19,14 @@ from learners.evaluation.progressive import progress_unchecked
 class Replay(NamedTuple):
     """The result of n rounds."""
 
-    distributions: FloatArray  # (n, K), before each round
+    distributions: FloatArray  # (n, K), the learner's distribution before it learned from each round
     state: State  # after the last round
 
 
 def replay(
     learner: AnyLearner, rounds: LoggedRounds, state: State = None, seed: int = 0, in_python: bool = False
 ) -> Replay:
-    """Return a single-label learner's distributions over n rounds; holdout rounds are not folded.
+    """Replay n rounds to a learner that answers with single labels. Holdout rounds are not folded.
 
     `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. `seed`
     seeds the random numbers that some updates use. `in_python` yields bit-identical results without compiling the loop

@@ -15,9 +15,9 @@ class LoggedRounds(NamedTuple):
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of the label when it was drawn
     rewards: FloatArray  # (n,) float64, in [0, 1]
-    eligible: BoolArray  # (n, K) bool, the labels that the round could answer; (n, 0) if every label
+    eligible: BoolArray  # (n, K) bool, the labels that the round could answer; (n, 0) if it could answer every one
     counts: IntArray  # (n,) int64, the number of labels that the round could answer, at least 1
-    holdout: BoolArray  # (n,) bool, whether another policy than the learner answered, for evaluation only
+    holdout: BoolArray  # (n,) bool, whether a policy other than the learner answered; such rounds serve only evaluation
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     contexts: Contexts  # n prepared contexts; without entries if they are not known
 

@@ -27,12 +27,12 @@ class Served(Policy):
         return rounds.propensities
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        return np.asarray(rewards[np.arange(rounds.n), rounds.labels])  # a sample: the log lacks the distribution
+        return np.asarray(rewards[np.arange(rounds.n), rounds.labels])  # a sample of it: the log lacks the distribution
 
 
 @dataclass(frozen=True)
 class UniformChoice(Policy):
-    """Each eligible label, with the same probability."""
+    """Answers each eligible label with the same probability."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         return np.asarray(1.0 / rounds.counts)
@@ -45,7 +45,7 @@ class UniformChoice(Policy):
 
 @dataclass(frozen=True)
 class ConstantLabel(Policy):
-    """Always the same label; uniform if it is not eligible."""
+    """Always answers the same label; where that label is not eligible, each eligible one with the same probability."""
 
     label: int  # 0 … K-1
 

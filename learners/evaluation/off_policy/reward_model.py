@@ -35,7 +35,7 @@ class RewardProblem(NamedTuple):
 
 
 class Gram(NamedTuple):
-    """The sums of the regressions of all labels; the last of the D coefficients is the constant's."""
+    """The sums from which each label's regression is solved; the last of its D coefficients is the constant's."""
 
     squares: FloatArray  # (K, D, D), the sums of xxᵀ
     products: FloatArray  # (K, D), the sums of rx
@@ -44,7 +44,7 @@ class Gram(NamedTuple):
 class RewardSums(NamedTuple):
     """The sums of each block."""
 
-    columns: IntArray | None  # (D - 1,), the features that occur, ascending; None if they are too many, with D = 1
+    columns: IntArray | None  # (D - 1,), the features that occur, ascending; None if there are too many, so that D = 1
     blocks: dict[int, Gram]
 
     def merge(self, other: "RewardSums") -> "RewardSums":
@@ -71,7 +71,7 @@ def _if_few(columns: IntArray, n_labels: int) -> IntArray | None:
 
 
 def _placed(gram: Gram, own: IntArray | None, columns: IntArray | None) -> Gram:
-    """Return the sums for `columns`, a superset of `own`, or for the constant alone if there are none."""
+    """Convert sums for features `own` to sums for `columns`, a superset, or for the constant alone if that is None."""
     if columns is None:
         return Gram(gram.squares[:, -1:, -1:], gram.products[:, -1:])
     assert own is not None
@@ -109,11 +109,11 @@ def reward_sums(rounds: LoggedRounds, problem: RewardProblem) -> RewardSums:
 
 
 class RewardModel:
-    """Predicts rewards in each block from the blocks before it; `sums` must cover at least those."""
+    """Predicts rewards in each block from the blocks before it; `sums` must at least cover these earlier blocks."""
 
     def __init__(self, sums: RewardSums, problem: RewardProblem) -> None:
         self._problem, self._columns = problem, sums.columns
-        self._fitted: list[tuple[int, FloatArray]] = []  # (the last block learned from, (K, D)), in order
+        self._fitted: list[tuple[int, FloatArray]] = []  # the last block learned from, and coefficients (K, D)
         penalty = _RIDGE * np.eye(_size(sums.columns))
         squares, products = _zeros(problem.n_labels, sums.columns)
         for block in sorted(sums.blocks):
@@ -132,7 +132,10 @@ class RewardModel:
         return self._columns is None
 
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:
-        """Return predicted rewards (n, K) in [0, 1], and (n,) 1 for rounds with a model; both are 0 for the others."""
+        """Return predicted rewards (n, K) in [0, 1], and (n,) whether each round has a model, 1 or 0.
+
+        Without a model, the predictions are 0.
+        """
         blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._columns)
         predictions, modelled = np.zeros((rounds.n, self._problem.n_labels)), np.zeros(rounds.n)
         for block in np.unique(blocks).tolist():
@@ -145,7 +148,7 @@ class RewardModel:
 
 
 def _vectors(contexts: Contexts, columns: IntArray | None) -> FloatArray:
-    """Return some features of n contexts, and a constant, (n, D)."""
+    """Return these features of n contexts, followed by the constant 1, (n, D)."""
     vectors = np.zeros((contexts.n, _size(columns)))
     vectors[:, -1] = 1.0
     if columns is None or not len(columns) or not len(contexts.values):

@@ -23,7 +23,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def _thresholds() -> npt.NDArray[np.uint64]:
-    """Return the distribution function of a Poisson variable of mean 1, times 2³²; the last number is 2³²."""
+    """Return 2³² times the distribution function of a Poisson variable of mean 1 at 0, 1, …, 12, and then 2³²."""
     steps = np.cumsum([math.exp(-1.0) / math.factorial(k) for k in range(13)])
     return np.append(np.round(steps * 2.0**32).astype(np.uint64), np.uint64(2**32))
 
@@ -84,7 +84,7 @@ CLIPS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 """The bounds on weights of the conservative interval, fixed independently of the data."""
 
 REPLAY_LEVELS = 41
-"""Replay keeps a round with probability weight / 2^level, for the least level ≥ 0 with no weight above 2^level."""
+"""The number of levels. Replay keeps a round with probability weight / 2^level, for the least sufficient level ≥ 0."""
 
 _BLOCK = 2048  # rounds whose bootstrap weights are in memory at a time
 
@@ -92,7 +92,7 @@ _BLOCK = 2048  # rounds whose bootstrap weights are in memory at a time
 class Settings(NamedTuple):
     """The settings that all parts of an evaluation must share."""
 
-    seed: int = 0  # of the bootstrap and of replay
+    seed: int = 0  # for the random numbers of the bootstrap and of replay
     replicates: int = 1000  # of the bootstrap
     clip: float = 100.0  # the largest weight of clipped IPS
 
@@ -157,7 +157,7 @@ def merge_all(sums: Sequence[Sums]) -> Sums:
 
 
 def sum_terms(policies: Sequence[Terms], settings: Settings) -> list[Sums]:
-    """Return the sums of each policy, from its terms for the same rounds."""
+    """Return the sums of each policy. All policies have terms for the same rounds."""
     sums = [no_sums(settings) for _ in policies]
     numbers = policies[0].numbers if policies else np.empty(0, np.int64)
     for start in range(0, len(numbers), _BLOCK):

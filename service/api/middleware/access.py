@@ -1,8 +1,9 @@
 """Checks API keys before a body is read.
 
-The method and the path determine which scope a request needs. Paths that `_SCOPES` does not list need `read` for GET,
-`admin` for other methods and, except under /models/, a key for all models, so a new route is restricted by default. The
-model in a path is checked here; handlers check a model in a body, with `check_model` or `check_new_model`.
+The method and the path determine which scope a request needs. New routes are restricted by default: except for the
+routes in `_SCOPES` and the open paths, GET needs `read`, other methods need `admin`, and the key must allow all models.
+Under /models/, however, the key need only allow the model in the path, and `POST /models/{name}/explain` needs `read`.
+The model in a path is checked here; handlers check a model in a body, with `check_model` or `check_new_model`.
 """
 
 import logging
@@ -53,7 +54,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 
 def need_of(method: str, path: str) -> Need | None:
-    """Return what a request needs; None for an open path. `_check` checks the model in the path."""
+    """Return what a request needs; None for an open path. `_check` also checks that the key allows the path's model."""
     if (listed := _SCOPES.get((method, path))) is not None:
         return listed
     path = path.removeprefix("/v1")
@@ -86,16 +87,16 @@ def caller_id() -> str | None:
 
 
 def own_names() -> Names:
-    """Return the names of the models that the request's key allows."""
+    """Return the names of the models that the request's key allows: all, if no keys are required."""
     caller = _caller.get()
     return _EVERY_NAME if caller is None else caller.names
 
 
 async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
-    """Check the key of a request and record it; append its rate-limit headers to `limit`.
+    """Check the key of a request, note its caller for the handlers, and append the rate-limit headers to `limit`.
 
-    If no keys are required (`control` is None), refuse only malformed keys: their clients are misconfigured. Raises
-    AccessError, StoreError, and ModelNotFoundError if the key does not allow the path's model.
+    If no keys are required (`control` is None), refuse only malformed keys: clients that send one are misconfigured.
+    Raises AccessError, StoreError or, if the key does not allow the path's model, ModelNotFoundError.
     """
     key = presented_key(scope)
     if control is None:
@@ -130,9 +131,10 @@ async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Ca
 
 
 def presented_key(scope: Scope) -> str | None:
-    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if absent. Other schemes are left to proxies.
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if absent.
 
-    Raises UnauthenticatedError if the headers have different keys, or `Authorization` is not a scheme and credentials.
+    Other schemes are ignored: they may be meant for a proxy. Raises UnauthenticatedError if the headers have different
+    keys, or if `Authorization` does not consist of a scheme and credentials.
     """
     found = set()
     for name, value in scope["headers"]:

@@ -1,4 +1,4 @@
-"""Refuses bodies that are too large or too slow, with a problem.
+"""Refuses bodies that are too large or too slow, and answers with a problem (RFC 9457).
 
 FastAPI's size limit would answer in plain text, without the application's error handlers.
 """
@@ -15,30 +15,31 @@ from service.api.middleware.in_flight import Place
 from service.api.responses.bodies import client_left, read_whole
 
 _READ_NO_BODY = frozenset({"GET", "DELETE"})
-"""Methods whose handlers read no body. The middleware reads it before they run: a request may be cancelled until its
-body is complete, and must have had no effect by then. Other handlers read the body before they act."""
+"""Methods whose handlers read no body. If a request has a body nevertheless, the middleware reads it before the handler
+runs: a request may be cancelled until its body is complete, so it must have no effect before then. The handlers of
+other methods read the body before they act."""
 
 
 class Pace(NamedTuple):
-    """The slowest body that is accepted, timed from the first read that has to wait."""
+    """The slowest pace at which a body may arrive. Time counts from the first read that has to wait."""
 
     max_seconds: float  # for the whole body
     grace_seconds: float  # before the rate applies
     min_rate: float  # bytes per second, on average; 0 for no minimum
 
     def patience(self, received: int) -> float:
-        """Return the deadline for more than `received` bytes, in seconds after the start of that read."""
+        """Return the seconds, from that first read, within which more than `received` bytes must have arrived."""
         if not self.min_rate:
             return self.max_seconds
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
 _IMPORT_FACTOR = 20
-"""The maximum time and the minimum rate of a file to import, relative to other bodies."""
+"""For a file to import, the maximum time and the minimum rate are this many times those for other bodies."""
 
 
 class BodyLimit:
-    """Limits the size and the pace of bodies. A declared length is checked immediately."""
+    """Limits the pace and the size of bodies: `most` bytes or, for a model's file to import, `most_of_import`."""
 
     def __init__(self, most: int, most_of_import: int, pace: Pace) -> None:
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
@@ -46,9 +47,10 @@ class BodyLimit:
         self._imports = most_of_import, pace._replace(max_seconds=longest, min_rate=least)
 
     async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
-        """Return a function that receives the body, and raises HTTPException if it is too large, too slow or cut short.
+        """Return `receive` with limits: it raises HTTPException if the body is too large, too slow or cut short.
 
-        A declared length is checked at once. A body that no handler reads is read here.
+        A declared length is checked at once. A body that no handler reads is read here, except for health checks, whose
+        `place` is None.
         """
         declared = _declared_length(scope)
         if declared == 0:  # nothing to limit
@@ -96,7 +98,7 @@ class _Body:
         waiting = self._receive().__await__()
         try:
             awaited = next(waiting)
-        except StopIteration as arrived:  # the usual case: no timer, which would double the cost of the checks
+        except StopIteration as arrived:  # the usual case: it needs no timer, which would double the cost of the checks
             message: Message = arrived.value
         else:
             message = await self._in_time(_rest(waiting, awaited))
@@ -112,7 +114,7 @@ class _Body:
         return message
 
     async def _in_time(self, rest: Awaitable[Message]) -> Message:
-        """Wait for a message within the pace. A newer request may now take the place, until the body is complete."""
+        """Wait for a message while the pace allows. Until the body is complete, a newer request may take the place."""
         if self._place is not None:
             self._place.wait()
         if self._asked_at is None:

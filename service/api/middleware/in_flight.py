@@ -18,7 +18,10 @@ _ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
 
 
 class InFlight:
-    """The places of one worker. Health checks need none; other requests that need no key share an additional tenth."""
+    """The places of one worker: `most` for requests that need a key, and a tenth as many more for those that do not.
+
+    Health checks need no place.
+    """
 
     def __init__(self, most: int) -> None:
         self._keyed = Places(most)
@@ -36,7 +39,7 @@ class InFlight:
 
 
 class Places:
-    """The places for one kind of request. `waiting` contains those that wait for a body, the longest wait first."""
+    """The places for one kind of request. `waiting` has those that wait for a body, the longest wait first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -44,7 +47,7 @@ class Places:
         self.waiting: dict[Place, None] = {}
 
     def have_room(self) -> bool:
-        """Check whether a request may enter; if no place is free, cancel the one waiting longest for its body."""
+        """Check whether a request may enter. If no place is free, cancel the one waiting longest for its body."""
         if self.taken < self.most:
             return True
         oldest = next(iter(self.waiting), None)
@@ -66,7 +69,7 @@ class Place:
         self.is_lost = False
 
     def wait(self) -> None:
-        """Note that the current task waits for its body."""
+        """Note that the current task waits for the body of its request."""
         self._task = asyncio.current_task()
         self._places.waiting[self] = None
 
@@ -80,7 +83,7 @@ class Place:
         self.keep()
 
     def lose(self) -> None:
-        """Cancel the task that waits for its body."""
+        """Mark the place as lost, and cancel the task that waits for the body."""
         self.keep()
         self.is_lost = True
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Observes every request: assigns an id, notes the trace, counts it and logs it."""
+"""Observes every request: gives it an id, notes its trace, counts it and logs it."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -74,7 +74,7 @@ class Observer:
         return notes
 
     def _end(self, scope: Scope, notes: RequestContext, seconds: float) -> None:
-        # The path template: /predict and /v1/predict share a label, and labels are bounded. 499: no response began.
+        # The route is a path template without /v1, so metrics have few labels. Status 499: no response began.
         status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):

@@ -22,8 +22,8 @@ EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", 
 class Cors(CORSMiddleware):
     """Starlette's CORS middleware, applied only to requests from allowed origins.
 
-    It precedes the key checks: a preflight request has no key, and its response contains no secret. Other requests pass
-    unchanged, and their responses have no CORS headers.
+    It precedes the key checks: a preflight request has no key, and its response contains no secret. Requests from other
+    origins pass unchanged, and their responses have no CORS headers.
     """
 
     def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
@@ -43,7 +43,7 @@ class Cors(CORSMiddleware):
             await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """List everything that is allowed; the browser compares it with what the page requests."""
+        """Return a response with everything that is allowed; the browser compares it with what the page requests."""
         headers = {**self.preflight_headers, "Access-Control-Allow-Origin": request_headers["origin"]}
         return Response(status_code=204, headers=headers)
 
@@ -56,7 +56,7 @@ _READS = frozenset({"GET", "OPTIONS"})  # the observer converts HEAD to GET
 class _Authority(NamedTuple):
     """The host and the port of a URL."""
 
-    name: str  # lower case, without brackets and a trailing dot
+    name: str  # lower case, without brackets or a trailing dot
     port: str  # empty if absent
     is_address: bool
 
@@ -64,7 +64,7 @@ class _Authority(NamedTuple):
 class OwnPages:
     """The hosts and the origins of the pages that may use the service without a key.
 
-    Every IP address is accepted as a host: DNS rebinding needs a name.
+    Every IP address is accepted as a host: an attack by DNS rebinding needs a name.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:

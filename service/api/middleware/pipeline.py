@@ -2,8 +2,8 @@
 
 1. The observer assigns a request id, completes the headers of the response, and counts and logs the request at the end.
 2. CORS, if any origins are listed, answers their preflight requests and allows their pages to read responses.
-3. Admission refuses requests: from other sites' pages if no API keys are required, above the limit in flight, without
-   a sufficient key, and with a body that is too large or too slow; in this order.
+3. Admission refuses, in this order: if no API keys are required, requests from other sites' pages; requests above the
+   limit in flight; requests without a sufficient key; and requests with a body that is too large or too slow.
 
 Middleware that is added to the application later encloses all of them.
 """
@@ -105,7 +105,7 @@ class RequestLimits(NamedTuple):
 
     batch_items: int
     body_bytes: int
-    import_bytes: int  # of a model's file
+    import_bytes: int  # limit for a model's file
     pace: Pace
     in_flight: int  # in each worker
 
@@ -116,7 +116,7 @@ class RequestPolicy(NamedTuple):
     telemetry: Telemetry
     limits: RequestLimits
     access: AccessControl | None  # None if no API keys are required
-    origins: Sequence[str] = ()  # whose pages may call the API from a browser
+    origins: Sequence[str] = ()  # origins whose pages may call the API from a browser
     hosts: Sequence[str] = ()  # host names of the service; checked only if no API keys are required
 
 

@@ -27,7 +27,7 @@ def check_size(items: int, most: int, field: str) -> None:
 
 
 def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | None:
-    """Return the bodies of all items; None if any is invalid. Much faster than `read_each`."""
+    """Return the bodies of all items, or None if any item is invalid. This is much faster than `read_each`."""
     try:
         return _reader(bodies).validate_python(items)
     except pydantic.ValidationError:
@@ -35,7 +35,7 @@ def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | No
 
 
 def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
-    """Return the body of each item, or an `InvalidBodyError`."""
+    """Return, for each item, its body or an `InvalidBodyError`."""
     return map_results(partial(_read, bodies), items)
 
 
@@ -55,7 +55,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """Replace each WagerError among the results by its problem; raise other exceptions."""
+    """Replace each WagerError among the results by its problem; raise any other exception."""
     return [_problem(result) if isinstance(result, Exception) else result for result in results]
 
 

@@ -1,7 +1,8 @@
-"""Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
+"""Reads and writes JSON bodies; uses a thread for large ones, to keep the event loop responsive.
 
-A parser holds the interpreter's lock for a whole call, so the size of a body is limited, and so are its parts and the
-members of each object: any member may be invalid, and reporting an error takes far longer than reading a member.
+A parser holds the interpreter's lock for a whole call. The size of a body is therefore limited, and so is the number of
+its parts and of the members of each object: any member may be invalid, and it takes far longer to report an error than
+to read a member.
 """
 
 import json
@@ -31,7 +32,7 @@ CLIENT_GONE = 499  # the status in metrics and logs if the client disconnects be
 LARGE = 2**15  # minimum size of a body (in bytes) or a response (in numbers and labels) that needs a thread
 MOST_MEMBERS = 1000  # maximum members of an object in a large body
 MOST_PARTS = 250_000  # maximum objects, lists and members of a body; each becomes a Python object
-_OWNER = ""  # owner of these jobs in `Compute`. No model has this name
+_OWNER = ""  # `Compute` counts these jobs under this name, which no model has
 
 _CHUNK = 2**18  # bytes of a response to send at once
 _MOST_TYPE_BYTES = 256
@@ -62,7 +63,7 @@ def check_text(body: bytes) -> None:
     """Raise HTTPException 400 if a body is not UTF-8 or has half a surrogate pair: Python's parser accepts both."""
     try:
         body.decode()
-        null = body.find(b"\0")  # UTF-16 and UTF-32 have one in each character of JSON's syntax
+        null = body.find(b"\0")  # in UTF-16 and UTF-32, each character of JSON's syntax has one
         if null >= 0:
             raise UnicodeDecodeError("utf-8", body, null, null + 1, "null byte")
         check_pairs(body)
@@ -71,7 +72,7 @@ def check_text(body: bytes) -> None:
 
 
 async def read_whole(receive: Receive) -> bytes:
-    """Return the body of a request. Raises HTTPException if it is too large or slow, or the client disconnects."""
+    """Return the body of a request. Raises HTTPException if `receive` does, or if the client disconnects."""
     parts, more = list[bytes](), True
     while more:
         message = await receive()
@@ -88,7 +89,11 @@ def client_left() -> HTTPException:
 
 
 async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a body, a large one in a thread. Raises RequestValidationError, HTTPException or InvalidInputError."""
+    """Read a body; a thread reads a large one.
+
+    Raises RequestValidationError if the body is empty, not JSON or not valid, HTTPException if it cannot be parsed for
+    another reason, such as its encoding, and InvalidInputError if it has too many parts or members.
+    """
     if len(body) >= LARGE:
         return await compute.run(_OWNER, _read_large, body, model)
     try:
@@ -98,7 +103,7 @@ async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[A
 
 
 def compute_of(scope: Scope) -> Compute:
-    """Return the threads of the application that handles a request."""
+    """Return the pool of threads of the application that handles a request."""
     compute: Compute = scope["app"].state.compute
     return compute
 
@@ -118,7 +123,7 @@ def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a body that pydantic's parser refused, with the errors that FastAPI would raise."""
+    """Read a body that pydantic's parser refused; raise the errors that FastAPI would raise."""
     if not body:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required", "input": None}])
     check_text(body)
@@ -151,7 +156,7 @@ def check_members(value: object) -> None:
 
 
 _NUMBERS_OF_FEATURE, _NUMBERS_OF_CHANGE = 5, 100
-"""A feature of an explanation, or a change, takes as long to encode as this many numbers."""
+"""How many numbers take as long to encode as one feature of an explanation, and as one change of a model."""
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda model: model.model_dump(mode="json"))
 
@@ -172,7 +177,7 @@ async def encode(answer: object, compute: Compute) -> bytes:
 
 
 async def send_body(send: Send, body: bytes) -> None:
-    """Send the body of a response, a long one in parts, at the client's pace."""
+    """Send the body of a response; send a long one in parts, at the client's pace."""
     for start in range(0, max(1, len(body)), _CHUNK):
         part, more = body[start : start + _CHUNK], start + _CHUNK < len(body)
         await send({"type": "http.response.body", "body": part, "more_body": more})

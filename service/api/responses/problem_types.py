@@ -64,7 +64,7 @@ _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_sho
 
 
 def of_validation(error_type: str) -> Kind:
-    """Return the kind of problem for a validation error, whose type is pydantic's or the service's."""
+    """Return the kind of problem for the type of a validation error, which is pydantic's or the service's."""
     if error_type.endswith(("_type", "_parsing")):
         return _WRONG_TYPE
     if error_type.startswith(_RANGES):

@@ -41,7 +41,7 @@ class InvalidBodyError(errors.InvalidInputError):
 
 
 def problem_of(error: errors.WagerError) -> Problem:
-    """Return the problem of an error; its detail begins with the invalid field, if any."""
+    """Return the problem that reports an error. If the error names a field, the detail begins with it."""
     if isinstance(error, InvalidBodyError):
         return error.problem
     detail = error.detail if error.field is None else f"{shown_field(error.field)}: {error.detail}"
@@ -53,7 +53,8 @@ def problem_of_validation(
 ) -> Problem:
     """Return a problem that lists the first `most` of pydantic's errors.
 
-    The first `skip` steps of each path are omitted; `whole` names the value in an error without a path.
+    `root` is the schema of the value. The path of each error leads to that value in its first `skip` steps, which are
+    omitted. `whole` names the value in an error without further steps.
     """
     wrong = [explain(item, root, skip) for item in found[:most]]
     listed = [FieldError(field=each.field, detail=each.sentence(whole)) for each in wrong]
@@ -95,7 +96,7 @@ def install(app: FastAPI) -> None:
 
 
 def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, JsonObject]:
-    """Return the `responses` of a route: these errors, `StoreUnavailableError` and, with `body`, invalid requests."""
+    """Return a route's `responses`: for these errors, StoreUnavailableError and, with `body`, InvalidInputError."""
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}

@@ -44,14 +44,14 @@ class _Request(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses JSON not in UTF-8 and, before it reads the body, unknown and repeated query parameters."""
+    """A route that refuses JSON in encodings other than UTF-8, and unknown and repeated query parameters."""
 
     def __init__(self, *args: Any, responses: dict[int | str, JsonObject] | None = None, **settings: Any) -> None:
         own = {"responses": (responses or {}) | _DOCUMENTED, "generate_unique_id_function": lambda route: route.name}
         super().__init__(*args, **settings | own)
 
     def get_route_handler(self) -> Handler:
-        """Return FastAPI's handler, preceded by the checks of the query and of the text."""
+        """Return FastAPI's handler. The query is checked before it runs; the body's encoding, when it parses JSON."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -79,9 +79,9 @@ def _errors(request: Request, names: Sequence[str]) -> Iterator[JsonObject]:
 
 
 class JsonRoute(StrictRoute):
-    """A fast route whose function takes only the body and path parameters; `represent` converts its answer.
+    """A fast route whose function takes only the body and path parameters; `represent` converts the function's answer.
 
-    FastAPI matches and documents it; this class reads the request and writes the response.
+    FastAPI matches and documents the route; this class reads the request and writes the response.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:

@@ -24,7 +24,7 @@ from service.schemas.models import ModelAnswer
 
 
 class _File:
-    """A file that arrives, waits or is imported. `owner` is the id of an API key; None if no keys are required."""
+    """A file that is arriving, waiting or being imported. `owner` is the id of an API key; None if none is required."""
 
     def __init__(self, owner: str | None, begun_at: float) -> None:
         self.owner = owner
@@ -38,14 +38,15 @@ class _File:
 
 
 class ArrivingFiles:
-    """The files to import in a worker's memory, at most `most_bytes` together. `now` is monotonic, in seconds."""
+    """The files to import that a worker has in memory: at most `most_bytes` in all. `now` is monotonic, in seconds."""
 
     def __init__(self, most_bytes: int, now: Callable[[], float]) -> None:
         self._most_bytes = most_bytes
         self._now = now
         self._bytes: Counter[str | None] = Counter()  # by owner
-        self._waiting: dict[_File, None] = {}  # import not begun, oldest first
-        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()  # one import per owner
+        self._waiting: dict[_File, None] = {}  # files whose import has not begun, oldest first
+        # A lock for each owner, who may import only one file at a time.
+        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()
 
     @contextlib.asynccontextmanager
     async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
@@ -79,7 +80,10 @@ class ArrivingFiles:
         self._check(file)
 
     def _slowest(self) -> _File:
-        """Return the file to discard: the slowest, if possible of an owner with a large share and not its fastest."""
+        """Return the slowest file, to discard it.
+
+        If possible, spare the files of owners with a small share of the bytes, and the fastest file of each owner.
+        """
         now, least = self._now(), self._most_bytes / (2 * len(self._bytes))
         heavy = [file for file in self._waiting if self._bytes[file.owner] >= least] or list(self._waiting)
         by_pace = sorted(heavy, key=lambda file: file.pace(now))
@@ -101,7 +105,7 @@ class ArrivingFiles:
 
 
 _CHUNK = 2**18
-_LARGEST_FILES = 2  # files of the largest allowed size that a worker may have in memory
+_LARGEST_FILES = 2  # number of files of the largest allowed size that a worker may have in memory
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
@@ -130,8 +134,8 @@ def _add_clone(routes: APIRouter, copying: Copying) -> None:
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
 
-        Its log begins after the rounds that the state has seen. Open predictions, kept snapshots and shadows are not
-        copied.
+        The log of the new model begins after the rounds that the state has seen. Open predictions, kept snapshots and
+        shadows are not copied.
         """
         check_new_model(request.name)
         return await copying.clone(name, request.name, caller_id())
@@ -146,7 +150,7 @@ def _add_export(routes: APIRouter, copying: Copying) -> None:
     async def export_model(name: Name) -> StreamingResponse:
         """Return the model as a file: definition, changes, statistics, state and shadows, but no rounds.
 
-        The file is safetensors with JSON, which docs/lifecycle.md describes.
+        The file is in the safetensors format, and contains JSON; docs/lifecycle.md describes it.
         """
         exported = await copying.export(name)
         headers = {
@@ -171,7 +175,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
     async def import_model(name: Name, request: Request) -> object:
         """Create a model of this name from a file that `GET /models/{name}/export` returned.
 
-        The body may have up to `WAGER_MAX_IMPORT_BYTES`.
+        The body may have up to `WAGER_MAX_IMPORT_BYTES` bytes.
         """
         check_new_model(name)
         # Pages of other sites can send some other media types without a preflight request.

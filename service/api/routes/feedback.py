@@ -68,7 +68,7 @@ def _allowed(request: FeedbackInput) -> FeedbackInput:
     return request
 
 
-# Answered with 200: a retry would fail again, and after days of errors a sender disables the webhook.
+# These are answered with 200: a retry would fail again, and after days of errors a sender disables the webhook.
 _IGNORED = (
     *(errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError),
     *(errors.BrokenPredictionError, errors.HistoryLostError),
@@ -109,10 +109,11 @@ def webhook_router(rounds: RoundService, receiver: Receiver, compute: Compute) -
         The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
         binary, in JSON), or an object with `type` and `data`. Other members of `data` are ignored. If a sender's events
         have other names, `WAGER_WEBHOOK_MEMBERS` maps them to the fields. Feedback is `ignored` if the prediction is
-        unknown, expired or damaged, or has seen changes that the store has lost, because an error would only cause
-        retries. Feedback that contradicts what is recorded is 409: it is a fault of the sender.
+        unknown, expired or damaged, or was made after changes that the store has lost, because an error would only
+        cause retries. Feedback that contradicts recorded feedback is refused with 409: it is a fault of the sender.
         """
-        receiver.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
+        # Before the body is read: an unsigned request is refused even if its body never ends.
+        receiver.check_headers(request.headers)
         body = await request.body()
         cost = len(body) * costs.WEBHOOK_BYTE
         feedback = await compute.run_in_thread_if_costly(cost, "", _received, receiver, request.headers, body)

@@ -41,7 +41,7 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
 
 
 class _OneAtATime:
-    """A check whose callers share the one in progress: `/readyz` needs no key, and each check costs a write."""
+    """A check whose callers share the run in progress: `/readyz` needs no key, and each run costs a write."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreReadiness]]) -> None:
         self._ask = ask

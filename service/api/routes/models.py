@@ -69,7 +69,7 @@ def _creation(registry: ModelRegistry) -> APIRouter:
         ),
     )
     async def create_model(definition: schemas.ModelDefinition) -> Described:
-        """Create a model. The ETag identifies its definition, for `PATCH`."""
+        """Create a model. The ETag identifies its definition; `PATCH` needs it."""
         check_new_model(definition.name)
         return await registry.create(definition)
 
@@ -124,15 +124,15 @@ def _add_changes(routes: APIRouter, registry: ModelRegistry) -> None:
     ) -> Response:
         """Change the labels or the policies of a model. Later predictions follow the change.
 
-        Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
+        Repeating the last change with the same `If-Match`, for example after a lost response, returns its result.
         """
         return await answer_described(request, await registry.change(name, patch, versions_in(if_match), caller_id()))
 
 
 def versions_in(if_match: str | None) -> list[str]:
-    """Return the versions in If-Match, or `*`; a weak tag matches none (RFC 9110, section 13.1.1).
+    """Return the versions in If-Match, or only `*`. Omits weak tags, which match none (RFC 9110, section 13.1.1).
 
-    Raises PreconditionRequiredError without the header, PreconditionFailedError if it contains no ETag.
+    Raises PreconditionRequiredError if the header is missing, PreconditionFailedError if it contains no ETag.
     """
     if if_match is None:
         detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"
@@ -145,11 +145,11 @@ def versions_in(if_match: str | None) -> list[str]:
             f"got {quoted(if_match)}; must be an ETag with its double quotes, as GET /models/{{name}} returned it, or *"
         )
         raise errors.PreconditionFailedError(detail, "If-Match")
-    return [tag for weak, tag in tags if not weak and tag != "*"]  # a quoted * is no wildcard
+    return [tag for weak, tag in tags if not weak and tag != "*"]  # a quoted * is not a wildcard
 
 
 def readable(item: _ItemT | UnreadModel) -> _ItemT | schemas.UnreadableModel:
-    """Return a list item: the model, or the problem if it cannot be read."""
+    """Return an item of a list of models: the model or, if it cannot be read, its name and the problem."""
     if isinstance(item, UnreadModel):
         return schemas.UnreadableModel(name=item.name, problem=problem_of(item.error))
     return item

@@ -1,4 +1,4 @@
-"""The dashboard at `/` and the API in a browser at `/docs`. Their files contain no data and need no other host."""
+"""The dashboard at `/` and the page of the API at `/docs`. Their files contain no data and need no other host."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 STATIC = Path(__file__).parents[1] / "static"
 DASHBOARD = STATIC / "dashboard"
 
-# Explicit media types: the system's table may map .js to another one.
+# The media types are explicit, because the system's table may map .js to another one.
 _MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
 
 DASHBOARD_FILES = {path.name: path for path in sorted(DASHBOARD.iterdir()) if path.suffix in _MEDIA_TYPES} | {
@@ -27,19 +27,19 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self'{}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_REVALIDATED = {"Cache-Control": "no-cache"}  # no dashboard file may be older than its page
+_REVALIDATED = {"Cache-Control": "no-cache"}  # so that no file of the dashboard is older than its page
 _DOCS_HEADERS = {"X-Content-Type-Options": "nosniff"}
 # Swagger UI needs inline styles, and icons from data: URLs.
 _DOCS_POLICY = {"Content-Security-Policy": _POLICY.format(" 'unsafe-inline'", " data:")}
 
 
 def router() -> APIRouter:
-    """Return the routes of the pages and their files. Include them at the root only: their links are relative."""
+    """Return the routes of the pages and their files. Include these at the root only: the pages' links are relative."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")
     async def dashboard() -> FileResponse:
-        """Show all models."""
+        """Return the page that shows all models."""
         headers = {"Content-Security-Policy": _POLICY.format("", "")} | _REVALIDATED
         return FileResponse(DASHBOARD / "index.html", headers=headers, media_type="text/html")
 
@@ -50,7 +50,7 @@ def router() -> APIRouter:
 
     @routes.get("/docs")
     async def docs() -> FileResponse:
-        """Show the API."""
+        """Return the page that describes the API."""
         return FileResponse(STATIC / "docs.html", headers=_DOCS_POLICY | _DOCS_HEADERS, media_type="text/html")
 
     @routes.get("/docs/{name}")

@@ -104,7 +104,7 @@ def _reading_cost(batch: PredictBatchRequest) -> int:
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    """Return each prediction request of a batch, or the error that refuses it; much faster if all are valid."""
+    """Return, for each item of a batch, its request or the error that refuses it. Much faster if all are valid."""
     cost = _reading_cost(batch)
     together = await compute.run_in_thread_if_costly(cost, "", _read_together, batch)
     if together is not None:

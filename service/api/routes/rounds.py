@@ -19,7 +19,7 @@ from service.schemas.rounds import ImportAnswer, ImportList, ImportRequest, Pred
 
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_DEFINED = _SCHEMA.pop("$defs")  # openapi.json has them among its components, except `LoggedAction`
+_DEFINED = _SCHEMA.pop("$defs")  # openapi.json has these definitions, except `LoggedAction`
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
 _RESPONSES = responses(*errors.READING_ERRORS) | {
     200: {"description": "One `RoundLine` in JSON per line.", "content": {_NDJSON: {"schema": _SCHEMA}}}
@@ -59,7 +59,7 @@ def import_router(imports: RoundImporter, max_items: int) -> APIRouter:
 
     @routes.post("/models/{name}/rounds", responses=_IMPORT_ERRORS)
     async def import_rounds(name: Name, request: ImportRequest) -> ImportAnswer:
-        """Append complete rounds from elsewhere to the log, each exactly once. A repeat imports nothing again."""
+        """Append complete rounds from elsewhere to the log, each exactly once. Repeating the request adds nothing."""
         check_size(len(request.rounds), max_items, "rounds")
         return await imports.add(name, request)
 
@@ -76,7 +76,7 @@ def _dumped(lines: Sequence[RoundLine] | Sequence[PredictionLine]) -> bytes:
 
 
 _OPEN_SCHEMA = PredictionLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_OPEN_SCHEMA.pop("$defs", None)  # openapi.json has them among its components
+_OPEN_SCHEMA.pop("$defs", None)  # openapi.json has these definitions
 _LINK = 'The next page, as `<path>; rel="next"`; absent on the last page.'
 _OPEN_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {
@@ -101,8 +101,9 @@ def open_predictions_router(registry: ModelRegistry) -> APIRouter:
     ) -> Response:
         """List the predictions that have no round yet, in no particular order.
 
-        Follow the `Link` header until it is absent. The pages together have every prediction that is open throughout
-        the listing; one that is made or closed during it may be missing, or occur twice. A page may be empty.
+        Follow the `Link` header until it is absent. Together, the pages contain every readable prediction that is open
+        throughout the listing, some perhaps twice. A prediction that is made or closed in the meantime may be missing.
+        A page may be empty.
         """
         page = await registry.predictions(name, cursor, limit)
         following = f"/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"

@@ -42,9 +42,9 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
         responses=responses(errors.SnapshotExistsError, errors.TooManySnapshotsError, *errors.WRITING_ERRORS),
     )
     async def take_snapshot(name: Name, request: schemas.SnapshotRequest) -> schemas.SnapshotAnswer:
-        """Keep the model's state after every acknowledged round, to return to it later.
+        """Keep the model's current state, which includes every acknowledged round, to return to it later.
 
-        A kept snapshot never changes, and stays until it is deleted. The same request again returns the first one.
+        A kept snapshot never changes, and stays until it is deleted. Repeating the request returns the same snapshot.
         """
         return await snapshots.take(name, request, caller_id())
 
@@ -69,8 +69,9 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
     ) -> Response:
         """Continue from the state of a kept snapshot: forget what the model has learned since.
 
-        Labels, policies, the log and the statistics stay. Labels that were added since begin anew. Repeating the last
-        change with the same `If-Match`, as after a lost answer, returns its result.
+        Labels and policies stay as they are; the log and the statistics continue. Labels that were added after the
+        snapshot begin anew. Repeating the last change with the same `If-Match`, for example after a lost response,
+        returns its result.
         """
         versions = versions_in(if_match)
         return await answer_described(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
@@ -79,8 +80,8 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
     async def reset(name: Name, body: schemas.ResetRequest, request: Request, if_match: IfMatch = None) -> Response:
         """Continue from the learner's initial state: forget everything that the model has learned.
 
-        Labels, policies, the log and the statistics stay. Repeating the last change with the same `If-Match`, as after
-        a lost answer, returns its result.
+        Labels and policies stay as they are; the log and the statistics continue. Repeating the last change with the
+        same `If-Match`, for example after a lost response, returns its result.
         """
         return await answer_described(request, await replacing.reset(name, versions_in(if_match), caller_id()))
 
@@ -106,10 +107,10 @@ def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
     async def promote(name: Name, body: schemas.PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
         """Continue with the learner and the state of a shadow, and remove the shadow.
 
-        Predictions and feedback go on. The state is that of the shadow after every round before the change. Repeating
-        the last change with the same `If-Match`, as after a lost answer, returns its result.
+        Predictions and feedback continue. The new state is that of the shadow after all rounds before the change.
+        Repeating the last change with the same `If-Match`, for example after a lost response, returns its result.
 
-        A shadow that lags too much is refused with 409 `shadow-lags`: repeat the request when its `lag` is small.
+        If the shadow lags too much, the answer is 409 `shadow-lags`: repeat the request when its `lag` is small.
         """
         described = await promoting.promote(name, body.shadow, versions_in(if_match), caller_id())
         return await answer_described(request, described)
@@ -135,9 +136,10 @@ def _add_shadow_changes(routes: APIRouter, shadows: Shadows) -> None:
         ),
     )
     async def put_shadow(name: Name, shadow: ShadowName, body: schemas.ShadowRequest) -> schemas.ShadowAnswer:
-        """Add a shadow to a model, or replace its learner: it learns from the same rounds, without answering.
+        """Add a shadow, which learns from the model's rounds without answering, or replace the shadow's learner.
 
-        It begins with the oldest round of the log. Repeating the request changes nothing; another learner begins anew.
+        A shadow begins with the oldest round of the log. Repeating the request changes nothing; another learner begins
+        anew.
         """
         return await shadows.put(name, shadow, body.learner, caller_id())
 

@@ -39,8 +39,8 @@ def router(reports: StatisticsReports) -> APIRouter:
     async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:
         """Return the rewards, labels, exploration and verdict of a model.
 
-        The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
-        how many rounds they lack.
+        The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` is
+        the number of rounds that the sums do not include yet.
         """
         return _conditional(request, await reports.read(name))
 

@@ -1,4 +1,4 @@
-"""Parses store URLs: of one server, over TCP or a unix socket, of a cluster, or of servers watched by Sentinels."""
+"""Parses store URLs. Each names one server (by TCP or a unix socket), a cluster, or servers watched by Sentinels."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -58,16 +58,16 @@ class StoreAddress(NamedTuple):
 
     kind: Kind
     tls: bool
-    nodes: list[Node]  # one server, servers of a cluster, or Sentinels; empty for a socket
-    path: str  # of the socket, else ""
-    service: str  # the name under which the Sentinels watch the servers, else ""
+    nodes: list[Node]  # the server, servers of the cluster, or the Sentinels; empty for a socket
+    path: str  # the path of the socket; "" for other kinds
+    service: str  # the name under which the Sentinels watch the servers; "" for other kinds
     db: int
-    user: User  # of the servers
-    sentinel_user: User  # of the Sentinels, if the URL names them
+    user: User  # the credentials for the servers
+    sentinel_user: User  # the credentials for the Sentinels; its fields are None if the URL contains none
 
 
 def parse_store_url(url: str) -> StoreAddress:
-    """Parse a store URL. As it may contain a password, errors quote none of it except the name of an unknown option.
+    """Parse a store URL. It may contain a password, so errors quote nothing from it but the name of an unknown option.
 
     Raises:
         ValueError: if the URL is invalid.
@@ -111,7 +111,7 @@ def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
     unknown = sorted(options.keys() - _OPTIONS[kind])
     if unknown:
         known = ", ".join(sorted(_OPTIONS[kind])) or "none"
-        if "@" in parts.query:  # perhaps it begins with the end of a password
+        if "@" in parts.query:  # then the name of an option may contain the end of a password
             raise ValueError("has an unknown option (write %3F for a ? in the password)")
         raise ValueError(f"has the unknown option {unknown[0]!r}; options of {kind}:// are: {known}")
     return options
@@ -135,7 +135,7 @@ def _node(text: str, default_port: int) -> Node:
     if not host:
         raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
     try:
-        host.encode("idna")  # as opening a connection will
+        host.encode("idna")  # opening a connection will encode the name in the same way
     except UnicodeError:
         raise ValueError("must name hosts whose parts between dots have 1 to 63 characters") from None
     if port == 0:
@@ -152,7 +152,7 @@ def _socket_path(path: str) -> str:
 
 
 def _service_and_db(kind: Kind, path: str, options: dict[str, str]) -> tuple[str, int]:
-    """Return the service name for the Sentinels, "" for other kinds, and the database number."""
+    """Return the name of the service that the Sentinels watch ("" for other kinds), and the number of the database."""
     if kind is Kind.SOCKET:
         return "", _db(options.get("db", ""))
     service, _, db = path.strip("/").rpartition("/")

@@ -1,4 +1,4 @@
-"""Connections to the servers of a store URL. None of them repeats a command that may have run."""
+"""Connections to the servers that a store URL names. A connection never repeats a command that may have run."""
 
 import asyncio
 import itertools
@@ -36,11 +36,13 @@ class Primary(NamedTuple):
     """A server that accepts writes."""
 
     call: Call
-    probe: str | None  # a key for test writes to this server; None if it has no slots, like a new node of a cluster
+    probe: str | None  # a key for test writes; None if the server has no hash slots, like a new node of a cluster
 
 
 class Connection(Protocol):
     """Sends commands to a store over one or more network connections.
+
+    If the store refuses a command or does not answer, its methods raise an error of redis-py or an `OSError`.
 
     Attributes:
         kind: the kind of deployment.
@@ -49,10 +51,10 @@ class Connection(Protocol):
     kind: Kind
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """Send one command to the server that has its keys; return the reply."""
+        """Send one command to the server that has the command's keys; return the reply."""
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
-        """Send one command, then wait until `replicas` replicas confirm its writes, for at most `seconds`.
+        """Send one command, then wait up to `seconds` for `replicas` replicas of the server to confirm its writes.
 
         Returns:
             The reply, and the number of replicas that confirmed the writes.
@@ -65,7 +67,7 @@ class Connection(Protocol):
         """Return all servers that accept writes."""
 
     async def copy(self, receive: Callable[[bytes], object]) -> None:
-        """Pass a point-in-time copy of the server's data to `receive`, in parts that form an RDB file.
+        """Pass a point-in-time copy of the server's data to `receive`, in parts that together form an RDB file.
 
         Raises:
             NotImplementedError: for a cluster, which has one file per server.
@@ -79,10 +81,13 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
     """Return a connection that opens on first use.
 
     Args:
-        url: as for `parse_store_url`.
-        timeout: seconds to wait for a connection; in a cluster on Linux, also for a machine to acknowledge data.
-        tls: files for TLS, if the URL selects it.
+        url: the URL of the store, in a form that `parse_store_url` accepts.
+        timeout: seconds to wait for a connection and, in a cluster on Linux, for a machine to acknowledge sent data.
+        tls: files for TLS, used if the URL selects TLS.
         patience: the maximum wait for a reply, as a multiple of `timeout`.
+
+    Raises:
+        ValueError: if the URL is invalid.
     """
     address = parse_store_url(url)
     options = {"socket_timeout": timeout * patience, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
@@ -103,7 +108,10 @@ class _Packing:
 
 @contextmanager
 def _as_lost_connection() -> Iterator[None]:
-    """Convert what uvloop (RuntimeError) and redis-py (AttributeError) raise if a connection closes during use."""
+    """Raise `exceptions.ConnectionError` if a connection closes during use.
+
+    Without this, uvloop would raise a RuntimeError, and redis-py an AttributeError.
+    """
     try:
         yield
     except (RuntimeError, AttributeError) as error:
@@ -168,14 +176,14 @@ class _Server(_OneServer):
 
 
 class _Sentinel(Sentinel):
-    """Sends one query at a time. Concurrent queries, which reorder the list of Sentinels, could drop one from it."""
+    """Sends one query at a time. A query reorders the list of Sentinels, so concurrent ones could lose a Sentinel."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """Return the primary's address. Unlike redis-py's, the error names causes, not the clients' configuration."""
+        """Return the primary's address. Unlike redis-py, name causes in the error, not the clients' configuration."""
         try:
             async with self._turn:
                 found: tuple[str, int] = await super().discover_master(service_name)
@@ -189,7 +197,7 @@ class _Sentinel(Sentinel):
 
 
 class _SentinelConnection(_OneServer):
-    """A connection to the primary that the Sentinels name. Each new network connection queries them."""
+    """A connection to the primary. Each new network connection asks the Sentinels which server that is."""
 
     def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
@@ -246,13 +254,13 @@ class _Cluster:
 
     async def close(self) -> None:
         await self._redis.aclose()
-        for nodes in ("nodes_cache", "startup_nodes"):  # the client itself closes none of them after an error
+        for nodes in ("nodes_cache", "startup_nodes"):  # after an error, the client itself closes none of these nodes
             await self._redis.nodes_manager.aclose(nodes)
 
 
 @lru_cache(maxsize=1024)
 def _tag_in(slot: int) -> str:
-    """Return a hash tag of this slot."""
+    """Return a hash tag that a cluster maps to this slot."""
     return next(tag for tag in map(str, itertools.count()) if key_slot(tag.encode()) == slot)
 
 
@@ -261,7 +269,7 @@ def _never() -> Retry:
 
 
 def _signs_of_life(seconds: float) -> JsonObject:
-    """Return options that close connections to dead machines, but not to busy ones; none except on Linux."""
+    """On Linux, return socket options that close connections to dead machines but not to busy ones; elsewhere, none."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):
         return {}
     silent = {socket.TCP_USER_TIMEOUT: int(seconds * 1000)}
@@ -281,11 +289,11 @@ def _tls_options(address: StoreAddress, tls: TlsFiles) -> JsonObject:
 
 
 class Confirmed:
-    """Sends commands, and waits until replicas confirm their writes.
+    """Sends commands, and waits until replicas of the store's server confirm their writes.
 
     Args:
-        connection: sends the commands. Its creator closes it.
-        replicas: number of replicas that must confirm a write; 0 to wait for none.
+        connection: sends the commands. This object does not close it.
+        replicas: number of replicas of the store's server that must confirm a write; 0 to wait for none.
         seconds: maximum wait for the replicas.
     """
 
@@ -298,7 +306,7 @@ class Confirmed:
         """Send one command; return its reply.
 
         Raises:
-            StoreUnavailableError: if too few replicas confirm its writes. The command may be repeated.
+            StoreUnavailableError: if too few replicas confirm its writes in time. The command may be repeated.
         """
         return self._call_and_wait(*command) if self._replicas else self._connection.call(*command)
 
@@ -315,7 +323,7 @@ class Confirmed:
         return self.call if self._replicas else None
 
     def promised(self, readiness: StoreReadiness) -> StoreReadiness:
-        """Return a store's readiness with the required replicas added to its durability."""
+        """Return a store's readiness. If replicas are required, its sentence on durability says so."""
         if not self._replicas:
             return readiness
         servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"

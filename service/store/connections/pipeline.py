@@ -45,13 +45,13 @@ class _Replies(asyncio.Protocol):
         self._reader = hiredis.Reader(replyError=_refusal)
         self._outgoing: list[bytes] = []  # commands of this iteration of the event loop, written together
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._heard_at = 0.0  # when data last arrived, or a command was sent with none waiting
-        self._is_watched = False  # whether a timer will check `_heard_at`; one serves all commands
+        self._heard_at = 0.0  # when data last arrived, or a command was sent while no other awaited its reply
+        self._is_watched = False  # whether a timer will check `_heard_at`; one timer serves all commands
         self._transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()  # set when the connection is lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # uvloop's is not a subclass
+        self._transport = transport  # type: ignore[assignment]  # uvloop's transport is not a subclass
 
     @property
     def usable(self) -> bool:
@@ -78,7 +78,10 @@ class _Replies(asyncio.Protocol):
         self._outgoing.clear()
 
     def _watch(self) -> None:
-        """Abort the connection if the server has been silent for `timeout`; if not yet, check again at that time."""
+        """Abort the connection if commands are waiting and the server has been silent for `timeout`.
+
+        If it has not been silent that long, check again when it may have been.
+        """
         self._is_watched = False
         if not self._waiting or self.gone.is_set():
             return
@@ -117,13 +120,13 @@ class _Replies(asyncio.Protocol):
 
 
 class Pipeline:
-    """A connection that opens on first use, and again after a loss or a late reply. Never sends a command twice.
+    """A connection that opens on first use, and again after a loss or a late reply. It never sends a command twice.
 
     Args:
         address: the address of one server.
         timeout: seconds to wait for a reply.
-        tls: redis-py's options, of which only those for TLS are used.
-        opening: seconds to wait for the connection; None for `timeout`.
+        tls: options as for redis-py. Only those for TLS are used.
+        opening: seconds to wait for the connection; None to wait as long as for a reply.
     """
 
     def __init__(self, address: StoreAddress, timeout: float, tls: JsonObject, opening: float | None = None) -> None:
@@ -138,7 +141,7 @@ class Pipeline:
         """Send one command; return its reply, without redis-py's conversions.
 
         Raises:
-            redis.exceptions.RedisError: if the server refuses or does not answer in time, or the connection is lost.
+            redis.exceptions.RedisError: if the server refuses the command or is too late, or the connection is lost.
             OSError: if the connection cannot be opened.
         """
         replies = self._replies

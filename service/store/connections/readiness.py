@@ -12,7 +12,7 @@ from service.store.connections.connections import Call, Primary
 from service.store.values import StoreReadiness
 
 OF_A_CLUSTER = "the store is a server of a cluster, which has only a part of the models: use a redis+cluster:// URL"
-"""The error of a connection to a single server if that server belongs to a cluster."""
+"""The error message of a connection to a single server if that server belongs to a cluster."""
 
 _PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_bytes()
 _PROBE_MILLISECONDS = 10_000
@@ -40,7 +40,7 @@ _UNKNOWN_VERSION = "unknown: the store does not allow reading its version"
 
 
 async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreReadiness:
-    """Read the version and the configuration of each server that accepts writes, and write to it.
+    """Read the version and the configuration of each server that accepts writes, and make a test write to it.
 
     Args:
         servers: the single server, or the primaries of a cluster.
@@ -64,7 +64,10 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
 
 
 async def _write(call: Call, probe: str | None) -> None:
-    """Write with a script that runs even beyond the memory limit, as feedback does. Only a write reveals a refusal."""
+    """Make a test write, because nothing else reveals that a server refuses writes; do nothing without a key for it.
+
+    Like the scripts that store feedback, the script runs even beyond the memory limit.
+    """
     if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
         raise StoreUnavailableError("the store does not run Lua scripts")
 
@@ -84,7 +87,7 @@ async def _read_server(call: Call, kind: Kind) -> StoreReadiness:
 async def _read_config(call: Call) -> dict[str, str] | None:
     try:
         pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync", "min-replicas-to-write")
-    except ResponseError:  # managed stores disable the command
+    except ResponseError:  # some managed stores disable the command
         return None
     items = pairs.items() if isinstance(pairs, dict) else zip(pairs[::2], pairs[1::2], strict=True)
     return {_text(name): _text(value) for name, value in items}

@@ -1,4 +1,4 @@
-"""Receives a point-in-time copy of a server's data: the RDB file that it sends to a replica (SYNC)."""
+"""Receives a point-in-time copy of a server's data: the RDB file that servers send to replicas (SYNC)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ _SILENCE_SECONDS = 60.0  # maximum wait for data; a server that prepares the fil
 async def receive_copy(connection: AbstractConnection, receive: Callable[[bytes], object]) -> None:
     """Pass a server's RDB file to `receive` in parts, then close the connection.
 
-    A child process of the server writes the file. Because of `rdb-only`, no replication follows it.
+    A child process of the server writes the file. Because of `rdb-only`, the server does not send its later writes.
 
     Raises:
         redis.exceptions.RedisError: if the server refuses or falls silent, or the file is cut short.

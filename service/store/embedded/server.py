@@ -1,9 +1,8 @@
 """A private Valkey or Redis server, which the service starts, supervises and stops.
 
-The data directory contains the append-only file, the server's messages (`valkey.log`), the lock that ensures a single
-owner of the directory, and the unix socket or, if its path is too long, a link to it. The server listens only on this
-socket, and only its user may connect. Below, "the log" is the append-only file, with which the server restores its
-data.
+The data directory contains the append-only file, from which the server restores its data; the server's messages
+(`valkey.log`); the lock that ensures that the directory has a single owner; and the unix socket or, if its path would
+be too long, a link to the socket. The server listens only on this socket, and only the user that runs it may connect.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ from service.store.embedded.system import available_memory, lock_folder, lower_c
 
 AppendFsync = Literal["always", "everysec", "no"]
 
-LOG_FOLDER = "appendonlydir"  # contains the append-only file, in the data directory; the server's default name
+LOG_FOLDER = "appendonlydir"  # the server's default folder, in the data directory, for its append-only file
 
 _LONGEST_SOCKET_PATH = 107  # bytes; Linux's sun_path without its final zero
 _START_SECONDS = 600.0
@@ -42,8 +41,8 @@ _STOP_SECONDS = 10.0
 
 _POLL_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
-"""Seconds between checks of a running server: short compared to its fastest rewrite of the log, and to the time in
-which it can fill the default disk reserve."""
+"""Seconds between checks of a running server: short compared to its fastest rewrite of the append-only file, and to
+the time in which it can fill the default disk reserve."""
 
 _EASE = 1.25
 """The server accepts writes again when the free space reaches this multiple of the threshold, so that small changes do
@@ -59,7 +58,7 @@ _STATES = (
 )
 
 _LOOKS_PER_QUESTION = 10
-"""Checks of a running server per query of its unwritten log; a query takes about a millisecond."""
+"""Checks of a running server for each query of how much is unwritten; a query takes about a millisecond."""
 
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -79,7 +78,7 @@ def is_answering(url: str) -> bool:
         with _client_of(url) as client:
             return bool(client.ping())
     except redis.ResponseError as error:
-        return str(error).startswith("MISCONF")  # it also refuses PING while it cannot write its log
+        return str(error).startswith("MISCONF")  # it has loaded its data, but cannot write its append-only file
     except redis.RedisError:
         return False
 
@@ -107,14 +106,15 @@ class EmbeddedServer:
 
     Args:
         data_dir: the data directory; created with mode 0700 if it is missing.
-        appendfsync: with `always`, writes survive a power loss. Otherwise, they survive the kill of any process unless
-            the disk is slow or full; a power loss may lose up to two seconds of writes with `everysec`, more with `no`.
+        appendfsync: with `always`, writes survive a power loss. Otherwise, they survive if any process is killed,
+            unless the disk is slow or full. A power loss may lose up to two seconds of writes with `everysec`, and more
+            with `no`.
         reserve: free bytes on the disk below which the server refuses more data, as it does at its memory limit. Below
-            half of them, it refuses all writes. The reserve leaves room to write acknowledged data. 0 for none.
+            half of the reserve, it refuses all writes. The reserve leaves room to write acknowledged data. 0 for none.
         memory: bytes in memory above which the server refuses more data; None for half of the available memory, because
-            a rewrite of the log may need as much again.
-        write_seconds: how long `stop` waits at most for the server to write its log.
-        lock_seconds: how long `start` waits at most for another owner to release the directory.
+            a rewrite of the append-only file may need as much again.
+        write_seconds: the longest that `stop` waits for the server to write its append-only file.
+        lock_seconds: the longest that `start` waits for another owner to release the directory.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
         self._refuses = _NOTHING  # _NOTHING, _DATA or _ALL
-        self._behind = ""  # the unwritten part of the log, if the last two queries both found one
+        self._behind = ""  # what is unwritten of the append-only file, if both of the last two queries found some
         self._lost = ""  # how the server may have lost data when it ended unexpectedly, as the end of a sentence
         # Prevents a restart during the final stop.
         self._turn = threading.Lock()
@@ -166,8 +166,9 @@ class EmbeddedServer:
         """Start the server and wait until it answers.
 
         Raises:
-            EmbeddedServerError: if the instance was started or stopped before; or, with nothing left running, if the
-                directory has another owner or is not writable, or if the server is missing, ends or does not answer.
+            EmbeddedServerError: if the instance was started or stopped before, if the directory has another owner or is
+                not writable, or if the server is missing, ends or does not answer. In all but the first case, nothing
+                is left running.
         """
         if self._watcher is not None or self._stopping.is_set():
             raise EmbeddedServerError("an embedded server starts only once: create a new instance")
@@ -186,11 +187,12 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Stop the server and release the directory. Kill the server if it does not end in time.
 
-        If a part of the log is unwritten, wait up to `write_seconds` first: this acknowledged data is only in memory.
-        A repeated call does nothing. An instance that is stopped before its start cannot start any more.
+        If a part of the append-only file is unwritten, first wait up to `write_seconds`: this acknowledged data is only
+        in memory. A repeated call does nothing. An instance that was stopped before it was started can no longer be
+        started.
 
         Raises:
-            EmbeddedServerError: if the server may have lost acknowledged data. It has stopped all the same.
+            EmbeddedServerError: if the server may have lost acknowledged data. It has been stopped nevertheless.
         """
         may_lose = self._ready.is_set() and not self._stopping.is_set()
         lost = self._wait_until_written() if may_lose else ""
@@ -226,9 +228,10 @@ class EmbeddedServer:
             return
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
-        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)  # see `RedisStore`
-        self._named_socket.unlink(missing_ok=True)  # of a process that was killed
-        self._named_socket.symlink_to(self._socket)  # see `embedded_store_url`
+        # `RedisStore` looks for this folder beside the socket, to measure the free space.
+        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)
+        self._named_socket.unlink(missing_ok=True)  # a killed process may have left it
+        self._named_socket.symlink_to(self._socket)  # other processes find the socket through this link: `_socket_in`
         _log.warning("The path of the data directory is too long for a socket, which is therefore at %s", self._socket)
 
     def _release(self) -> None:
@@ -246,9 +249,10 @@ class EmbeddedServer:
         self._watcher.start()
 
     def _keep_running(self, binary: Path) -> None:
-        """Start the server, and restart it whenever it ends, until stopped. Give up if it ends before it has answered.
+        """Start the server, and restart it whenever it ends, until `stop` is called.
 
-        Runs in a single thread, because the server ends with the thread that started it.
+        Give up if it ends before it has answered for the first time. Run in a single thread, because the server ends
+        with the thread that started it.
         """
         backoff = _SHORTEST_BACKOFF_SECONDS
         while not self._stopping.is_set():
@@ -286,27 +290,28 @@ class EmbeddedServer:
             if self._reserve:
                 self._keep_reserve()
             if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
-                self._behind, before = unwritten and before, unwritten  # two in a row: under load, one often finds some
+                # This needs two queries in a row that find unwritten data: under load, a single query often does.
+                self._behind, before = unwritten and before, unwritten
         raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
-        """Make the server refuse more data if less than the reserve is free, and all writes if less than half is."""
+        """Make the server refuse more data if the free space is below the reserve, and all writes below half of it."""
         free = free_bytes(self.data_dir / LOG_FOLDER)
         eased = [self._reserve * (_EASE if self._refuses >= state else 1.0) for state in (_DATA, _ALL)]
         refuses = (free < eased[0]) + (free < eased[1] / 2)
         if refuses == self._refuses:
             return
         try:
-            with _client_of(self.url) as client:  # it has no replicas, so demanding one refuses all writes
+            with _client_of(self.url) as client:  # it has no replicas, so it refuses all writes if it needs one
                 limit, replicas = 1 if refuses else self._memory, int(refuses == _ALL)
                 client.config_set("maxmemory", limit, "min-replicas-to-write", replicas)
-        except redis.RedisError:  # it is starting or ending; the next check tries again
+        except redis.RedisError:  # the server is starting or ending; the next check tries again
             return
         self._refuses = refuses
         _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, _STATES[refuses], self._reserve)
 
     def _wait_until_written(self) -> str:
-        """Wait up to `write_seconds` for the server to write its log; return the failure as text, or ""."""
+        """Wait up to `write_seconds` for the server to write its append-only file. Return what failed, or ""."""
         begun = time.monotonic()
         warned = False
         while (unwritten := self._unwritten()) and time.monotonic() - begun < self._write_seconds:
@@ -314,11 +319,11 @@ class EmbeddedServer:
                 warned = True
                 message = "The embedded store has not written %s yet: waiting up to %g s. Is its disk full or slow?"
                 _log.warning(message, unwritten, self._write_seconds)
-            time.sleep(_LOOK_SECONDS)  # each query makes the server retry
+            time.sleep(_LOOK_SECONDS)  # each query makes the server try to write again
         return f"could not write {unwritten} to its disk" if unwritten else ""
 
     def _unwritten(self) -> str | None:
-        """Return how much of its log the server has not written, as text; "" if it has, None if it does not answer."""
+        """Return how much of the append-only file is unwritten, as text ("" if nothing); None if the query fails."""
         try:
             with _client_of(self.url) as client:
                 about: Any = client.info("persistence")
@@ -417,7 +422,8 @@ def embedded_store_url(
 ) -> Iterator[str]:
     """Yield the URL of the store in a directory. If it is not running, start it for the duration of the context.
 
-    The permissions of the socket allow only the user of the server to connect.
+    The other arguments are those of `EmbeddedServer`; they do not change a server that is running. The permissions of
+    the socket allow only the user that runs the server to connect.
 
     Raises:
         EmbeddedServerError: if the store is not running and cannot start, or if it was started here and may have lost
@@ -432,9 +438,10 @@ def embedded_store_url(
 
 
 def _socket_in(data_dir: Path) -> Path:
-    """Return the socket of a directory, or the one that its link names, if its folder has the same owner.
+    """Return the socket in `data_dir`. If that is a link, return its target.
 
-    After a crash and a reboot, another user may have created a folder of the name in the link.
+    If the target's folder does not belong to the owner of `data_dir`, return the link itself, whose path is too long
+    for a connection: after a crash and a reboot, another user may have created a folder with that name.
     """
     named = data_dir / "valkey.sock"
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""System calls for the embedded store: its directory's lock, available memory, its child processes' priority."""
+"""System calls for the embedded store: the directory's lock, the available memory, the priority of child processes."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ def lock_folder(folder: Path, seconds: float) -> int:
 
     Args:
         folder: the directory. Its file `lock` contains the owner's process id.
-        seconds: maximum wait for another owner to release it.
+        seconds: maximum wait for another owner to release the directory.
 
     Returns:
         A file descriptor. The lock lasts until all copies of the descriptor are closed, in this process and in those
@@ -62,7 +62,7 @@ def _try_lock(lock: int) -> bool:
 
 
 _FILES = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
-"""By controller ("" in cgroup version 2): the folder of the control groups, and the file with a group's limit."""
+"""Maps a controller ("" in cgroup version 2) to the folder of its control groups and the file with a group's limit."""
 
 
 def available_memory(root: Path = Path("/")) -> int:
@@ -83,7 +83,7 @@ def _limits(root: Path) -> Iterator[int]:
             # In a container, the group may not exist under this name; `base` then has the limit.
             own = base / group.strip("/")
             for each in (own, *own.parents[: len(own.parts) - len(base.parts)]):
-                if (limit := _text(each / file).strip()).isdigit():  # "max" is no limit
+                if (limit := _text(each / file).strip()).isdigit():  # "max" means that there is no limit
                     yield int(limit)
 
 
@@ -101,7 +101,7 @@ NICENESS = 19
 def lower_children_priority(pid: int) -> None:
     """Give every child of a process the lowest priority. Do nothing on systems that do not list children."""
     for child in children_of(pid):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the child has ended
             os.setpriority(os.PRIO_PROCESS, child, NICENESS)
 
 

@@ -26,7 +26,7 @@ from service.store.records.round_table import Table
 
 
 class StoredPrediction(NamedTuple):
-    """What a block of m predictions for one request retains even after they are closed."""
+    """The part of a block of m predictions for one request that is still stored after they are closed."""
 
     fingerprint: bytes  # 16 bytes: see `layout.HEAD`
     expires_at: float  # seconds since the epoch
@@ -62,18 +62,20 @@ class Block(NamedTuple):
     rounds_seen: int
     predictions: Table  # (n,), with the fields of `PREDICTION`
     outcomes: Table  # (n,), with the fields of `OUTCOME`
-    bodies: bytes  # joined, each without `common`; empty in a record without bodies
+    bodies: bytes  # the joined bodies, each without `common`; empty in a record without bodies
     common: bytes  # the shared end of all bodies
-    seen: bytes  # the struct `SEEN`
+    seen: bytes  # the encoded struct `SEEN`
 
     @property
     def history(self) -> tuple[int, bytes]:
-        """The number of changes seen, and the digest of the history up to them."""
+        """The number of changes that the predictions have seen, and the digest of the history up to them."""
         _, changes, _, digest = _SEEN.unpack(self.seen)
         return changes, digest
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
-        """Encode each prediction without a round as the round of a wrong answer; return rounds and outcome kinds.
+        """Return the predictions that have no round, encoded as rounds so that `StoredRounds` can read them.
+
+        Each has a placeholder outcome: wrong, truth unknown. Also return the kinds of their actual outcomes.
 
         Raises:
             StoreCorruptError: if an outcome fails its check, or the body of a prediction without a round is missing.
@@ -108,7 +110,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
 
     Raises:
         NewerVersionError: if a newer version wrote it.
-        StoreCorruptError: if it is damaged, or belongs to a model with another size of answers.
+        StoreCorruptError: if it is damaged, or belongs to a model with answers of another size.
     """
     if len(record) < HEAD.size or record[0] < VERSION:
         raise StoreCorruptError("a prediction's record has an unknown format")
@@ -133,7 +135,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
 
 
 def _round(outcome: np.dtype[Any], token_and_check: bytes, body: bytes) -> bytes:
-    """Return the round that the feedback "wrong, truth unknown" would create, with round number 1."""
+    """Encode a round with a placeholder outcome (wrong, truth unknown) and number 1. `body` follows the body check."""
     closed = np.zeros(1, outcome)
     closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
     closed["check"] = check_of(closed.tobytes()[_AFTER_CHECK:], token_and_check)

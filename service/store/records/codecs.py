@@ -17,7 +17,7 @@ AnswerArray: TypeAlias = npt.NDArray[np.signedinteger]
 """n answers in their stored dtype, (n,) or (n, K)."""
 
 Possible: TypeAlias = Callable[[AnswerArray], BoolArray]
-"""Returns a mask (n,) of the answers, among n, that are valid for a model."""
+"""Returns the mask (n,) that marks which of n answers are valid for a model."""
 
 _LABEL = struct.Struct("<i")
 
@@ -29,8 +29,8 @@ class AnswerCodec:
         kind: "label", "label-set" or "ranking".
         n_labels: K, the number of labels.
         number: the dtype of each stored number, a signed integer.
-        possible: returns the mask (n,) of valid answers among n.
-        abstention: the reward of the last label if it means to abstain, between 0 and 1; otherwise 0.
+        possible: returns the mask (n,) that marks which of n answers are valid.
+        abstention: the reward of the last label, between 0 and 1, if that label represents abstaining; otherwise 0.
 
     Attributes:
         dtype: the dtype of a stored answer: one number or a row of K.
@@ -60,7 +60,7 @@ class AnswerCodec:
         return self.equal(stored, NO_LABEL) | self.possible(stored)
 
     def equal(self, stored: AnswerArray, others: AnswerArray | int) -> BoolArray:
-        """Return the mask (n,) of equal answers. An integer in place of `others` is compared with every number."""
+        """Return the mask (n,) of equal answers. If `others` is an integer, every number of an answer must equal it."""
         same: BoolArray = stored == others
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 
@@ -77,7 +77,7 @@ def label_bytes(number: int) -> bytes:
 
 
 def label_set_codec(n_labels: int, possible: Possible | None = None) -> AnswerCodec:
-    """Return the codec of label sets: all sets, or those that `possible` accepts.
+    """Return the codec of label sets. All sets are valid, or only those that `possible` accepts.
 
     A set is stored as K numbers: 1 for each label in it, else 0.
     """
@@ -112,7 +112,7 @@ class ContextCodec(Protocol):
         """Decode n joined contexts into new arrays; context i is `parts[offsets[i]:offsets[i + 1]]`.
 
         Raises:
-            StoreCorruptError: if one of them is not a context of this kind. NaN and infinity are accepted.
+            StoreCorruptError: if a part does not encode a context of this kind. NaN and infinity are accepted.
         """
 
 

@@ -6,7 +6,7 @@ A block stores one or more predictions of a batch in one string:
 
     HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies | common
 
-The end that all bodies share is stored once, as `common`; for example, the slots of one request share its context.
+The end that all bodies share is stored once, as `common`; for example, predictions for one request share its context.
 The check covers HEAD and every PREDICTION, which never change. A PREDICTION contains the check of its body. Feedback
 fills in an OUTCOME and appends a round to the log: ROUND, then the rest of the body. ROUND consists of its length, the
 OUTCOME, the PREDICTION without `end`, SEEN from the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME,
@@ -17,9 +17,10 @@ and the whole body. When the last prediction of a block is closed, the bodies ar
     context | actions | the JSON of the context as the client sent it
 
 E, the number of evidence values, and the number of labels are those at the time of the prediction; the model may have
-changed since. Without SIZES, the context has the model's fixed size, and nothing follows it. The context has the
-numbers that the client sent, or those of their hashed vector, before the norm policy is applied. A version refuses
-unknown flags and kinds of outcome (`NewerVersionError`), so it never ignores data that would change what is learned.
+changed since. Without SIZES, the context has the model's fixed size, and nothing follows it. The context is stored as
+it was before the norm policy was applied: as the numbers that the client sent, or as the vector into which the features
+were hashed. A version refuses unknown flags and kinds of outcome (`NewerVersionError`), so it never ignores data that
+would change what is learned.
 """
 
 import hashlib
@@ -32,11 +33,11 @@ import numpy as np
 import numpy.typing as npt
 
 VERSION = 1
-"""Version of blocks and rounds. Others are refused."""
+"""Version of the format of blocks and rounds. Other versions are refused."""
 
 EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN = 1, 2, 4, 8
-"""Flags of a body: it has evidence (always set, even if E is 0), has eligible labels, is used for evaluation but not
-learned from, has SIZES."""
+"""Flags of a body: it has evidence (always set, even if E is 0); it lists eligible labels; its prediction is used for
+evaluation but not learned from; it has SIZES."""
 
 FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
 """All flags that this version supports."""
@@ -45,11 +46,12 @@ KEY_BYTES = 160
 """Estimated bytes in the store for a block besides its record: key, entry and expiry. Measured: 151 to 180."""
 
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
-"""Kinds of outcome. An OPEN one is all zeros. EXPIRED means closed without feedback, PENDING that feedback waits for
-the window to close, INACTIVE that the prediction awaits activation. The log contains only FEEDBACK and EXPIRED."""
+"""Kinds of outcome. The OUTCOME of an OPEN prediction is all zeros. EXPIRED means closed without feedback, PENDING that
+feedback waits for the window to close, INACTIVE that the prediction awaits activation. The log contains only FEEDBACK
+and EXPIRED."""
 
 _EMPTY = hashlib.sha1(usedforsecurity=False)
-"""Never updated. A copy takes half the time of a new hash."""
+"""An empty hash, which is never updated. Copying it takes half the time of creating a new one."""
 
 
 def check_of(*data: bytes) -> int:
@@ -78,7 +80,7 @@ class Layout:
     """The fields of one struct, without padding.
 
     Args:
-        fields: the type of each field by name, in order.
+        fields: the type of each field under its name, in order: a key of `_DTYPES`, or `_ANSWER`.
     """
 
     def __init__(self, **fields: str) -> None:
@@ -86,7 +88,7 @@ class Layout:
         self._structs: dict[int, struct.Struct] = {}
 
     def dtype(self, answer: npt.DTypeLike = "V0") -> np.dtype[np.void]:
-        """Return the numpy dtype of the struct. `answer` is the dtype of answers and truths; empty by default."""
+        """Return the numpy dtype of the struct. `answer` is the dtype of an answer or truth, empty by default."""
         dtypes = _DTYPES | {_ANSWER: answer}
         return np.dtype([(name, dtypes[type_]) for name, type_ in self.fields.items()])
 
@@ -103,14 +105,14 @@ class Layout:
         return self._structs[answer_bytes]
 
     def place(self, field: str, answer: npt.DTypeLike = "V0") -> int:
-        """Return the offset of a field in bytes. `answer` is the dtype of answers and truths before it."""
+        """Return the offset of a field in bytes. `answer` is the dtype of the answers and truths that precede it."""
         dtype, names = self.dtype(answer), list(self.fields)
         return sum(dtype[name].itemsize for name in names[: names.index(field)])
 
     def lua(self, name: str) -> Iterator[str]:
-        """Yield Lua declarations: the format up to the first answer, the size, and the position of each field.
+        """Yield Lua declarations: the format up to the first answer, the size without answers, the fields' positions.
 
-        Positions start at 1, as in Lua. Fields after an answer get none, because theirs depend on the model.
+        Positions start at 1, as in Lua. Those of fields after an answer depend on the model, so they are omitted.
         """
         fixed = list(takewhile(lambda type_: type_ != _ANSWER, self.fields.values()))
         yield f"local {name}, {name}_BYTES = '<{''.join(_LUA_CODES[type_] for type_ in fixed)}', {self.size}"
@@ -122,7 +124,7 @@ SEEN = Layout(
     rounds_seen="i64",
     changes_seen="u32",
     labels="u32",  # K at prediction time; the maximum number of actions for models with actions
-    digest="8s",  # of the history up to these changes: `service.store.stored_models.digests_of`
+    digest="8s",  # of the history up to these changes; see `service.store.stored_models.digests_of`
 )
 
 HEAD = Layout(
@@ -133,8 +135,8 @@ HEAD = Layout(
     common_bytes="u32",
     fingerprint="16s",  # hash of the request, or zeros if the service generated the id; last bit flipped if held out
     expires_at="f64",  # seconds since the epoch, like all moments
-    released_at="i64",  # moment by which the key has expired; lua/open_bytes.lua counts its bytes until then
-    abstention="f64",  # reward of the last label if it means to abstain, between 0 and 1; otherwise 0
+    released_at="i64",  # moment by which the key has expired; until then, lua/open_bytes.lua counts the block's bytes
+    abstention="f64",  # reward of the last label, between 0 and 1, if that label represents abstaining; otherwise 0
     **SEEN.fields,  # the same for all predictions of the block
 )
 
@@ -152,10 +154,10 @@ ANSWERED = Layout(propensity="f64", output=_ANSWER, **SEEN.fields)
 OUTCOME = Layout(
     check="u32",
     kind="u8",
-    reward="f64",  # 1 if correct, 0 if wrong; between them if partly right or, with a known truth, an abstention
+    reward="f64",  # 1 if correct, 0 if wrong; between them if partly right or, if the truth is known, an abstention
     feedback_at="f64",
     round="i64",  # number of the round; 0 if there is none
-    truth=_ANSWER,  # every bit 1 if unknown
+    truth=_ANSWER,  # if the truth is unknown, every bit is 1
 )
 
 BODY = Layout(

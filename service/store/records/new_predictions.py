@@ -31,7 +31,7 @@ from service.store.records.layout import (
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields, packed_masks
 
 BLOCK_BYTES = 16_384
-"""Approximate maximum bytes of a block with several predictions; each feedback reads its whole block."""
+"""Approximate maximum bytes of a block with several predictions; feedback for a prediction reads its whole block."""
 
 _HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
 _BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
@@ -43,8 +43,8 @@ class NewPredictions(NamedTuple):
     outputs: IntArray  # (n,) or (n, K), the answers of the learner
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), see `learners.base.Rounds`
-    evidence: FloatArray  # (n, E), from the decisions
-    contexts: Contexts  # before the norm policy; fewer than n if several consecutive predictions share each
+    evidence: FloatArray  # (n, E), computed when the answers were chosen
+    contexts: Contexts  # before the norm policy; n, or fewer if each belongs to equally many consecutive predictions
     predicted_at: FloatArray | float  # (n,), or one moment for all, in seconds since the epoch
     expires_at: float
     rounds_seen: int
@@ -53,13 +53,14 @@ class NewPredictions(NamedTuple):
     parts: OptionalFields = NO_OPTIONAL_FIELDS
     holdout: BoolArray | None = None  # (n,), the mask of those not to learn from; None for none
     inactive: BoolArray | None = None  # (n,), the mask of those that need activation before feedback; None for none
-    released_at: int = 0  # see the function `released_at`; unused if they are never stored
+    released_at: int = 0  # see the function `released_at`; unused if the predictions are never stored
 
 
 def released_at(now: float, keep_seconds: float) -> int:
-    """Return when the store drops predictions made now, rounded up by at most 1 s or, if more, 1/32 of `keep_seconds`.
+    """Return when the store drops predictions made now, in seconds since the epoch.
 
-    Open predictions of a model that are kept equally long have at most 66 such moments at a time.
+    The moment is rounded up by at most 1 s or 1/32 of `keep_seconds`, whichever is longer, so that the open predictions
+    of a model that are kept equally long have at most 66 such moments at a time.
     """
     width = _step(keep_seconds)
     return math.ceil((now + keep_seconds) / width) * width
@@ -82,7 +83,7 @@ class BlockEncoder:
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
 
     def bounds(self, contexts: Contexts, parts: OptionalFields) -> list[int]:
-        """Divide n predictions, with a context each, into blocks of limited size; return each block's start, and n."""
+        """Divide n predictions, one per context, into blocks of limited size. Return the start of each block, and n."""
         n, fixed = contexts.n, self._contexts.fixed_bytes
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
         total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)

@@ -14,7 +14,7 @@ class OptionalFields(NamedTuple):
     """The optional parts of n predictions or rounds. A part is empty if none of them has it."""
 
     eligible: BoolArray = np.ones((0, 0), np.bool_)  # (n, K), or (n, 0) if every label was eligible
-    sent: Sequence[bytes] = ()  # (n,), the JSON of each context, for kinds that cannot restore it from the numbers
+    sent: Sequence[bytes] = ()  # (n,), the JSON of each context, unless it can be restored from the numbers
     actions: Sequence[bytes] = ()  # (n,), the encoded actions of each request
 
 
@@ -25,12 +25,12 @@ class LogRows(NamedTuple):
     """n rounds of the log."""
 
     table: Table  # (n,)
-    contexts: Contexts  # n, as stored: before the norm policy
+    contexts: Contexts  # the n contexts as stored, before the norm policy
     parts: OptionalFields
 
 
 def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:
-    """Return the size in bytes of a mask of eligible labels, for each of some numbers of labels."""
+    """For each number of labels, return the size in bytes of an encoded mask of eligible labels."""
     return (labels.astype(np.int64) + 7) // 8
 
 
@@ -40,7 +40,7 @@ def packed_masks(eligible: BoolArray) -> list[bytes]:
 
 
 def unpacked_masks(masks: Sequence[bytes], labels: IntArray, n_labels: int) -> BoolArray:
-    """Decode n masks; an empty one means all labels that the model had.
+    """Decode n masks. An empty one means all labels that the model had at the time of the prediction.
 
     Args:
         masks: the mask of each round, or b"".

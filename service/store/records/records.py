@@ -21,21 +21,22 @@ from service.store.records.rounds import StoredRounds
 class Waiting(NamedTuple):
     """n predictions of a block that have no round yet."""
 
-    rows: LogRows  # as if each had the feedback "wrong, truth unknown"
-    kinds: list[int]  # of outcome, (n,): OPEN, PENDING or INACTIVE
+    rows: LogRows  # each with a placeholder outcome: wrong, truth unknown
+    kinds: list[int]  # the kinds of their actual outcomes, (n,): OPEN, PENDING or INACTIVE
     expires_at: float
-    history: tuple[int, bytes]  # the number of changes seen, and the digest of the history up to them
+    history: tuple[int, bytes]  # the number of changes that they have seen, and the digest of the history up to these
 
 
 class RecordFormat:
     """Encodes and decodes one model's predictions and rounds.
 
     Args:
-        answers: the codec of its answers.
+        answers: the codec of the model's answers.
         evidence_size: E, the number of evidence values per prediction.
-        contexts: the codec of its contexts.
-        has_actions: whether its rounds may have actions.
-        since: a number of changes. Predictions that saw fewer contain another learner's evidence, of any size.
+        contexts: the codec of the model's contexts.
+        has_actions: whether the model's rounds may have actions.
+        since: the number of the change that set the learner; 0 if the definition did. Predictions that have seen fewer
+            changes contain the evidence of another learner, which may have any size.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class RecordFormat:
 
     @property
     def round_bytes(self) -> int:
-        """Bytes of a round in the log without optional parts; without the context too if contexts differ in size."""
+        """Bytes of a logged round without optional parts and, if contexts differ in size, without its context."""
         return self._rounds.least_bytes
 
     @property
@@ -62,7 +63,7 @@ class RecordFormat:
         return self._contexts.fixed_bytes is not None
 
     def bounds(self, contexts: Contexts, parts: OptionalFields = NO_OPTIONAL_FIELDS) -> list[int]:
-        """Divide n predictions, with a context each, into blocks of limited size; return each block's start, and n."""
+        """Divide n predictions, one per context, into blocks of limited size. Return the start of each block, and n."""
         return self._blocks.bounds(contexts, parts)
 
     def encode_blocks(
@@ -91,14 +92,14 @@ class RecordFormat:
         )
 
     def history_of(self, record: bytes) -> tuple[int, bytes]:
-        """Return a block's number of changes seen, and the digest of the history up to them. Raises as `decode_stored`.
+        """Return the number of changes that a block has seen, and the digest of the history up to them.
 
-        If the model has another history, the label numbers in the block may mean other labels.
+        If the model has another history, the label numbers may mean other labels. Raise as `decode_stored` does.
         """
         return block_of(record, self.answers).history
 
     def waiting(self, record: bytes) -> Waiting | None:
-        """Return the predictions of a block that have no round, as rounds of wrong answers; None if all have a round.
+        """Return the predictions of a block that have no round yet; None if all of them have one.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -109,7 +110,11 @@ class RecordFormat:
         return Waiting(self.rows(rounds), kinds, block.expires_at, block.history) if rounds else None
 
     def round_bounds(self, payload: bytes) -> list[int]:
-        """Return the start of each round in an entry, and the end; raise `StoreCorruptError` if it cannot be split."""
+        """Return the start of each round in an entry, and the entry's end.
+
+        Raises:
+            StoreCorruptError: if the entry cannot be split.
+        """
         return self._rounds.bounds(payload)
 
     def rows(self, entries: Sequence[bytes]) -> LogRows:
@@ -117,11 +122,11 @@ class RecordFormat:
 
         Raises:
             StoreCorruptError: if an entry belongs to another model or is damaged.
-            NewerVersionError: if a newer version wrote a part of them.
+            NewerVersionError: if a newer version wrote a part of an entry.
         """
         table, encoded, offsets, masks, sent, actions = self._rounds.read(entries)
         contexts = self._contexts.decode(encoded, offsets)
-        labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)  # `row_faults` reports more
+        labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)  # `row_faults` reports larger ones
         eligible = np.empty((len(table), 0), np.bool_)
         if any(masks) or not self._has_actions:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)

@@ -20,9 +20,9 @@ class RawRounds(NamedTuple):
     table: Table
     contexts: bytes  # the encoded contexts, joined
     offsets: IntArray  # (n + 1,), the start of each context, and the end
-    masks: Sequence[bytes]  # (n,), the masks of eligible labels; b"" if all were
+    masks: Sequence[bytes]  # (n,), the masks of eligible labels; b"" if all were eligible
     sent: Sequence[bytes]  # (n,), the JSON of the contexts; b"" if not stored
-    actions: Sequence[bytes]  # (n,); b"" if there are none
+    actions: Sequence[bytes]  # (n,), the encoded actions; b"" if there are none
 
 
 def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
@@ -49,7 +49,7 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
 
 
 def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts, eligible: BoolArray) -> list[str]:
-    """Return the names of invalid numbers. Compiled updates use labels as indices without checking bounds.
+    """Return the names of invalid numbers. Compiled updates rely on this: they use labels as unchecked indices.
 
     Args:
         answers: the codec of the model's answers.

@@ -33,11 +33,12 @@ class StoredRounds:
     """Reads the logged rounds of one model.
 
     Args:
-        answers: the codec of its answers.
+        answers: the codec of the model's answers.
         evidence_size: E, the number of evidence values per prediction.
-        contexts: the codec of its contexts.
-        has_actions: whether its rounds may have actions.
-        since: a number of changes. Predictions that saw fewer contain another learner's evidence, of any size.
+        contexts: the codec of the model's contexts.
+        has_actions: whether the model's rounds may have actions.
+        since: the number of the change that set the learner; 0 if the definition did. Predictions that have seen fewer
+            changes contain the evidence of another learner, which may have any size.
     """
 
     def __init__(
@@ -65,11 +66,13 @@ class StoredRounds:
 
     @property
     def least_bytes(self) -> int:
-        """Bytes of a round without optional parts; without the context too if contexts differ in size."""
+        """Bytes of a round without optional parts and, if contexts differ in size, without its context."""
         return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """Return the start of each round in an entry, and the end. Derives lengths from other fields if one is damaged.
+        """Return the start of each round in an entry, and the entry's end.
+
+        If a stored length is damaged, derive the lengths from other fields.
 
         Raises:
             StoreCorruptError: if the entry cannot be split.
@@ -121,7 +124,10 @@ class StoredRounds:
         return self._fixed.itemsize + given + int(self._sizes(payload, [at, len(payload)], core).sum())
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
-        """Return the start of each round, and the end; None if the rounds' lengths do not add up to the payload's."""
+        """Return the start of each round, and the end of the last; None if that is not the end of the payload.
+
+        `length` returns the length of the round that begins at an offset.
+        """
         found, at, last = [0], 0, len(payload) - self._core.itemsize
         while at <= last:
             size = length(payload, at)
@@ -165,9 +171,10 @@ class StoredRounds:
             raise NewerVersionError("a round of the log has parts that this version does not support")
 
     def _of_fields(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes. The evidence is what remains; it was shorter before labels were added.
+        """Read rounds of different sizes. The evidence takes up the bytes that the other parts leave.
 
-        Another learner's evidence, which may have any size, is read as zeros; a fold recomputes it.
+        In rounds from before labels were added, the evidence is shorter, and is padded with zeros. Another learner's
+        evidence, which may have any size, is read as zeros; a fold recomputes it.
         """
         sizes, begins, size = self._sizes(data, at, core), self._begins(core), 8 * self._evidence_size
         if sizes[:, _ACTIONS].any() and not self._has_actions:

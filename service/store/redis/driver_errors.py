@@ -23,7 +23,7 @@ _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
 _REPLIES = (exceptions.ResponseError, exceptions.AuthenticationError, exceptions.BusyLoadingError)  # sent by a server
 
 _IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_script:\d+: ")
-"""Where in a script an error was raised, as servers append or prepend it to the message."""
+"""Matches the place in a script that servers append or prepend to the message of an error raised there."""
 
 
 def translating_errors(cls: type[_T]) -> type[_T]:
@@ -55,7 +55,7 @@ def translated_error(error: Exception) -> StoreError:
     match error:
         case exceptions.OutOfMemoryError():
             return StoreFullError("the store has reached its memory limit, or its disk is almost full")
-        case exceptions.ResponseError() if message.startswith("MISCONF"):  # it cannot write to its disk
+        case exceptions.ResponseError() if message.startswith("MISCONF"):  # the store cannot write to its disk
             return StoreFullError(f"the store refuses writes: {plain}")
         case exceptions.ResponseError() if message.startswith("WRONGTYPE"):
             return StoreCorruptError("a key of the store holds the wrong type of value")
@@ -67,7 +67,7 @@ def translated_error(error: Exception) -> StoreError:
             detail = f"the store refuses writes: READONLY {plain}"
         case exceptions.ResponseError() if message.startswith(_NO_WRITES):
             detail = f"the store refuses writes: {plain}"
-            if message.startswith("NOREPLICAS"):  # see `service.store.embedded.server`
+            if message.startswith("NOREPLICAS"):  # the embedded store requires a replica to refuse all writes
                 detail += " (the embedded store does so while less than half of its disk's reserve is free)"
         case exceptions.ResponseError() if message.startswith("CORRUPT") or "user_script" in message:
             return StoreCorruptError(f"a model's data in the store cannot be used: {plain}")

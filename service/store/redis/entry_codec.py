@@ -15,7 +15,7 @@ _ROUND, _CHANGE, _VERSION = b"r", b"c", str(layout.VERSION).encode()
 def decode_tail(
     rounds: bytes, entries: Sequence[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes, digest: bytes
 ) -> Tail:
-    """Decode the reply of a script that reads the log.
+    """Decode the reply of a script that reads the log; the arguments are its items, and become the fields of a `Tail`.
 
     Raises:
         NewerVersionError: as in `decode_entry`.

@@ -13,11 +13,11 @@ EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback items by block."""
 
 _FEEDBACK, _TOKEN, _REWARD = struct.Struct("<qBI"), struct.Struct("<q"), struct.Struct("<d")
-"""`_FEEDBACK`: token, kind of content, size of the rest: the truth or the reward (see `lua/add_feedback.lua`)."""
+"""`_FEEDBACK` packs the token, the kind of content (`lua/add_feedback.lua` lists them), and the size of the content."""
 
 _ONLY_TRUTH, _ONLY_REWARD = 2, 3
 
-_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}  # scripts return the first letter
+_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}  # scripts return a status as its first letter
 
 _WITH_OUTCOME = b"rdc"
 """The letters of the statuses recorded, duplicate and conflict."""

@@ -9,7 +9,7 @@ from service.errors import StoreCorruptError
 from service.store.stored_models import DIGEST_BYTES, ListedModel, ModelKey, StoredModel
 
 NAME_ERRORS = "surrogateescape"
-"""Error handler for names that are not UTF-8, so that the next page of a list can begin after one."""
+"""Error handler for names that are not UTF-8, so that the next page of a list can begin after such a name."""
 
 _COUNTERS = ("rounds", "predictions", "correct")
 

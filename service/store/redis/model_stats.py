@@ -1,4 +1,4 @@
-"""Reads counters and statistics for monitoring, by a few small reads per model, however long its log is."""
+"""Reads counters and statistics for monitoring, with a few small reads per model, however long its log is."""
 
 import asyncio
 import math
@@ -57,7 +57,7 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
         predictions_by=_by_slot(name, statistics),
         damaged=damaged,
         partial=reward_sum(name, values[5]),
-        expired=min(count(name, "expired", values[6] or b"0"), rounds),  # larger only if damaged
+        expired=min(count(name, "expired", values[6] or b"0"), rounds),  # only a damaged counter is larger
         abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
         open_bytes=repaired(values[8]),
         predictions_refused=repaired(values[9]),
@@ -69,7 +69,7 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
     Args:
         servers: one call per server that accepts writes. The memory is that of the fullest server.
-        call: sends a command to the server that has its keys.
+        call: sends a command to the server that has the command's keys.
     """
     own = call("ZCARD", keys.MODELS), call("ZMSCORE", keys.BACKUP, "all")
     *infos, models, (backup_at,) = await asyncio.gather(*(server("INFO", "memory") for server in servers), *own)
@@ -78,7 +78,7 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
 
 def _memory(info: JsonObject) -> tuple[int, int]:
-    """Return the used bytes, and their limit or else the machine's memory; 0 if both are unknown."""
+    """Return the used bytes, and their limit or, without a limit, the machine's memory; 0 for an unknown limit."""
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 

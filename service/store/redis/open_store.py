@@ -56,7 +56,7 @@ def _spanned(name: str, method: Callable[..., Awaitable[_T]]) -> Callable[..., A
 
 
 class OpenStore(NamedTuple):
-    """An open store. Closing `store` closes all three."""
+    """The parts of an open store. Closing `store` closes all three."""
 
     store: Store
     api_keys: KeyTable
@@ -75,10 +75,10 @@ def open_store(
     """Open the store at a URL. Connections open on first use.
 
     Args:
-        url: as for `service.store.connections.addresses.parse_store_url`.
-        timeout: seconds to wait for a connection, and for each reply; 30 times as long for snapshots.
-        tls: files for TLS, if the URL selects it.
-        replicas: number of replicas that must confirm feedback before it is acknowledged.
+        url: the URL of the store, in a form that `service.store.connections.addresses.parse_store_url` accepts.
+        timeout: seconds to wait for a connection or a reply; 30 times as long for replies about snapshots.
+        tls: files for TLS, used if the URL selects TLS.
+        replicas: number of replicas of the store's server that must confirm feedback before it is acknowledged.
         max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
         tracing: whether to record the calls of `store` as spans.
     """

@@ -1,8 +1,8 @@
 """The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
 
-Every change of a model is one Lua script on its keys, so it is atomic, and runs on one server of a cluster. The client
-never repeats a command that may have run. If the reply to a write is lost, the caller may repeat the write, because the
-scripts are idempotent; only `count_traffic` then counts again.
+A model is changed by Lua scripts on its keys. Each script is atomic, and runs on a single server of a cluster. The
+client never repeats a command that may have run. If the reply to a write is lost, the caller may repeat the write,
+because the scripts are idempotent; only `count_traffic` then counts again.
 """
 
 import asyncio
@@ -97,15 +97,15 @@ _OTHERS_KEPT = 3  # reply of delete_model.lua
 _PART_BYTES = 2**20
 """Bytes per part of a snapshot. The store takes one or two milliseconds to accept a part."""
 _UNFINISHED_SECONDS = 3600
-"""Seconds to live of the parts of an unfinished snapshot."""
+"""Seconds after which the parts of an unfinished snapshot expire."""
 _BULK_PATIENCE = 30
 """Timeout for snapshots, which may have many megabytes, as a multiple of the timeout for other replies."""
 _TRAFFIC_DECAY_SECONDS = 86_400 / math.log(2.0)
-"""Time constant of the exponential decay of a prediction's weight in its model's traffic: a day halves it."""
+"""Time constant of the exponential decay of a prediction's weight in its model's traffic: a day halves the weight."""
 _MOST_RANKED = 10_000
 """Maximum models in the ranking by traffic: the upper bound of WAGER_METRICS_MAX_MODELS."""
 _COUNTED_AT_ONCE = 2_000
-"""Maximum names and numbers in one call of count_traffic.lua."""
+"""Maximum number of arguments, names and counts together, in one call of count_traffic.lua."""
 _MEASURED_SAMPLES = 100
 """Elements sampled per key to estimate its memory."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
@@ -149,10 +149,10 @@ class RedisStore(Store):
     """Implements `Store` for a server, a cluster, or servers watched by Sentinels, depending on the URL.
 
     Args:
-        url: as for `service.store.connections.addresses.parse_store_url`.
-        timeout: seconds to wait for a connection, and for each reply; `_BULK_PATIENCE` times as long for snapshots.
-        tls: files for TLS, if the URL selects it.
-        replicas: number of replicas that must confirm feedback before it is acknowledged.
+        url: the URL of the store, in a form that `service.store.connections.addresses.parse_store_url` accepts.
+        timeout: seconds to wait for a connection or reply; `_BULK_PATIENCE` times as long for replies about snapshots.
+        tls: files for TLS, used if the URL selects TLS.
+        replicas: number of replicas of the store's server that must confirm feedback before it is acknowledged.
         max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
     """
 
@@ -169,7 +169,7 @@ class RedisStore(Store):
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        # List the name before and after, as the deletion of an earlier model may remove it in between.
+        # List the name before and after, because the deletion of an earlier model may remove it in between.
         await self._call("ZADD", keys.MODELS, 0, key.name)
         digest = digests_of([definition])
         args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
@@ -330,10 +330,10 @@ class RedisStore(Store):
             newest = max(newest, number)
             if not due:
                 break
-        # `upcoming` is still right: predictions made since the call expire at least one window after it.
+        # `upcoming` is still right: predictions made since the call expire at least one window after the call.
         if reply is None or not upcoming:
             await self.unwatch(Due.CLOSING, key)
-        elif due:  # due again now, after the other due models
+        elif due:  # the model is due again now, but after the other due models
             await self.put_off(Due.CLOSING, key, offset, 0.0)
         else:
             await self._enlist(Due.CLOSING, "XX", upcoming, keys.member(key))
@@ -346,7 +346,7 @@ class RedisStore(Store):
         """Scan one page. A cursor is the index of a server, a dot, and that server's cursor."""
         prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())
         number, _, place = (cursor or "0.0").partition(".")
-        if int(number) >= len(servers):  # fewer servers than before
+        if int(number) >= len(servers):  # the store has fewer servers than before
             return BlockPage([], None)
         following, found = await self._scan(servers[int(number)].call, int(place), f"{prefix}*")
         blocks = [Block(name.removeprefix(prefix), record) for name, record in found]
@@ -391,7 +391,7 @@ class RedisStore(Store):
         # The name of the temporary key contains the check, so workers can write snapshots concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # as snapshots trim the log
+        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # a snapshot lets the log be trimmed
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args: list[Word] = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -566,13 +566,13 @@ class RedisStore(Store):
             return UnreadModel(name, error)
 
     async def _watch_policies(self, key: ModelKey, policies: StoredPolicies) -> None:
-        """Add a model to the lists of its policies, due immediately, because its window may be shorter now."""
+        """Make a model due now for the work of each of its policies, because a change may have shortened its window."""
         for due, wanted in ((Due.CLOSING, policies.closing), (Due.RETENTION, policies.retention)):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
     async def _delete(self, name: str, own: bytes) -> bool:
-        """Delete the lasting keys of an incarnation and its kept snapshots. Repeat if others were kept in between."""
+        """Delete the lasting keys and kept snapshots of an incarnation. Repeat this if others were kept in between."""
         incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(ModelKey(name, incarnation))
@@ -617,7 +617,7 @@ class RedisStore(Store):
         return int(following), [(name, record) for name, record in records if record is not None]
 
     async def _get(self, key: bytes) -> bytes | None:
-        """Return the string at a key; b"", which is not a valid block, if the key has another type of value."""
+        """Return the string at a key, or None; b"", which is not a valid block, if the value has another type."""
         try:
             record: bytes | None = await self._call("GET", key)
         except exceptions.ResponseError as error:
@@ -627,7 +627,7 @@ class RedisStore(Store):
         return record
 
     async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
-        """Write a state to a temporary key; return its number of parts. One large command would block the store."""
+        """Write a state in parts to a temporary key; return their number. One large command would block the store."""
         starts = range(0, max(len(state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
             field, part = f"{number:06d}", state[start : start + _PART_BYTES]

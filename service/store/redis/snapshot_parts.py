@@ -1,7 +1,8 @@
-"""Checks and decodes stored snapshots, whose states are written in parts under a temporary key and then renamed.
+"""Checks and decodes stored snapshots.
 
-One check, the first 16 hexadecimal digits of a SHA-1, covers the state, the statistics, the version, the rounds, the
-changes and the digest. As it covers all parts together, it also detects missing parts and parts of another snapshot.
+The state of a new snapshot is written in parts to a temporary key, which is then renamed. One check, the first 16
+hexadecimal digits of a SHA-1, covers the state, the statistics, the version, the numbers of rounds and changes, and the
+digest. Because it covers all parts together, it also detects missing parts and parts of another snapshot.
 """
 
 import asyncio
