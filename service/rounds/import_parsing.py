@@ -127,10 +127,10 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
 
 def _reward_of_abstention(model: Model, given: ImportRound, truth: int | None) -> float:
     if truth is None:
-        detail = "missing; the label means to abstain, so the round needs true_label"
+        detail = "missing; the label represents abstaining, so the round needs true_label"
         raise errors.LabelNeededError(detail, "true_label")
     if given.correct is not None:
-        detail = f"got {shown(given.correct)}; the label means to abstain, which is neither right nor wrong"
+        detail = f"got {shown(given.correct)}; the label represents abstaining, which is neither right nor wrong"
         raise errors.InconsistentFeedbackError(detail, "correct")
     return model.choice.answers.codec.abstention
 

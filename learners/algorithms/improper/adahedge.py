@@ -54,7 +54,7 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
 
     def __post_init__(self) -> None:
         if self.problem.n_labels != 3:
-            raise ValueError("adahedge requires exactly 3 labels; the third means to abstain")
+            raise ValueError("adahedge requires exactly 3 labels; the third represents abstaining")
 
     @property
     def guarantee(self) -> str:
