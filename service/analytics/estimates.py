@@ -12,6 +12,8 @@ from service.replicas.sums import CLIPS, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
+COVERED = 0.9  # minimum sum of the weights 1/p of a learner that does not explore, as a share of what it should be
+
 
 class Subject(NamedTuple):
     """What the statistics of a model depend on besides its rounds."""
@@ -25,6 +27,13 @@ class Subject(NamedTuple):
     def explores(self) -> bool:
         """Whether the learner needs exploration; a learner that always gets the true label does not."""
         return not self.learner.needs_true_label
+
+    def covers(self, weights: float, rounds: float) -> bool:
+        """Whether weighted rounds represent a policy: without exploration, only if their weights 1/p sum to `rounds`.
+
+        A learner that does not explore may never draw what the policy would answer. The sum is then too small.
+        """
+        return self.explores or weights >= COVERED * rounds
 
     def name_of(self, label: int) -> str:
         """Return the label with this number; a text such as "number 3" if the label is unknown."""
@@ -135,19 +144,22 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
     return observed(sums.rounds[label], sums.rewards[label], sums.squares[label])
 
 
-def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
+def label_value(subject: Subject, sums: LabelSums, label: int) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
     Without contexts, no weights are needed: the estimate is the mean reward of the rounds that answered the label.
     """
-    if not has_contexts:
+    if not subject.has_contexts:
         return label_reward(sums, label)
-    return _weighted(sums, slice(label, label + 1))
+    covered = subject.covers(sum(sums.weights[label : label + 1]), sum(sums.weighed))
+    return _weighted(sums, slice(label, label + 1)) if covered else UNKNOWN
 
 
-def uniform_value(sums: LabelSums) -> Estimate:
+def uniform_value(subject: Subject, statistics: RoundStatistics) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
-    return _weighted(sums, slice(None))
+    sums = statistics.by_label
+    covered = subject.covers(sum(sums.weights), sum(sums.weighed) * (statistics.labels or 0))
+    return _weighted(sums, slice(None)) if covered else UNKNOWN
 
 
 class Chance(NamedTuple):
@@ -157,8 +169,10 @@ class Chance(NamedTuple):
     covered: float  # estimated share of the uniform distribution that the log covers; about 1 if it covers everything
 
 
-def chances(statistics: RoundStatistics) -> list[Chance]:
-    """Return estimates of the mean reward of uniform draws; none if answers are not single labels, or without rounds.
+def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
+    """Return estimates of the mean reward of uniform draws.
+
+    There are none if answers are not single labels, without rounds, or if the rounds do not cover uniform draws.
 
     The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
     explored draws (all others). The sum of 1/p over draws of favourites estimates how many of the n rounds have a
@@ -168,11 +182,11 @@ def chances(statistics: RoundStatistics) -> list[Chance]:
     """
     sums, chance, labels = statistics.by_label, statistics.chance, statistics.labels or 0
     n, all_weights = sum(sums.weighed), sum(sums.weights)
-    if not n or not labels:
+    if not n or not labels or not subject.covers(all_weights, n * labels):
         return []
     favourite, of_favourites = _weighted(chance, slice(0, 1)), sum(chance.weights[:1])
     share = min(of_favourites / n, 1.0) / labels
-    found = [Chance(uniform_value(sums), all_weights / (n * labels))]
+    found = [Chance(_weighted(sums, slice(None)), all_weights / (n * labels))]
     for i in range(1, len(CLIPS) + 1):
         explored, weights = _weighted(chance, slice(i, i + 1)), sum(chance.weights[i : i + 1])
         pairs = zip(favourite[:3], explored[:3], strict=True)

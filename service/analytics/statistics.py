@@ -53,8 +53,8 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         reward=_mean(served),
         abstention=_abstention(subject, statistics),
         latest=_latest(statistics),
-        uniform=None if statistics.labels is None else _mean(estimates.uniform_value(statistics.by_label)),
-        uniform_ips=uniform_ips(statistics),
+        uniform=None if statistics.labels is None else _mean(estimates.uniform_value(subject, statistics)),
+        uniform_ips=uniform_ips(statistics) if _covers_uniform(subject, statistics) else None,
         best_label=_best_label(subject, statistics),
         labels=_label_answers(subject, statistics),
         other_labels=_other_labels(statistics),
@@ -73,6 +73,10 @@ def uniform_ips(statistics: RoundStatistics) -> float | None:
     if not statistics.labels or not statistics.weighed:
         return None
     return statistics.reward_weights / (statistics.weighed * statistics.labels)
+
+
+def _covers_uniform(subject: Subject, statistics: RoundStatistics) -> bool:
+    return estimates.uniform_value(subject, statistics).mean is not None
 
 
 def _mean(estimate: Estimate) -> schemas.MeanAnswer:
@@ -142,6 +146,7 @@ def _share(part: float, total: int) -> float | None:
 def _curve(subject: Subject, statistics: RoundStatistics) -> schemas.CurveAnswer:
     """Return the curve, with the estimate for uniform draws and the theorem's bound up to each point."""
     curve, points = statistics.curve, list[schemas.CurvePoint]()
+    has_uniform = statistics.labels is not None and _covers_uniform(subject, statistics)
     sums = [itertools.accumulate(column) for column in curve[2:]]
     for i, (rounds, reward, _, weights, weighted) in enumerate(zip(*sums, strict=True)):
         points.append(
@@ -150,7 +155,7 @@ def _curve(subject: Subject, statistics: RoundStatistics) -> schemas.CurveAnswer
                 rounds=curve.rounds[i],
                 reward=_mean(observed(curve.rounds[i], curve.rewards[i], curve.squares[i])),
                 cumulative=reward / rounds if rounds else None,
-                uniform=weighted / weights if weights and statistics.labels is not None else None,
+                uniform=weighted / weights if weights and has_uniform else None,
                 bound=bound_of(subject.learner, rounds).reward(rounds),
             )
         )
@@ -169,7 +174,7 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
             share=_at(sums.rounds, k) / max(1, sum(sums.rounds)),
             latest_share=_at(latest.labels, k) / max(1, latest.rounds),
             reward=_mean(estimates.label_reward(sums, k)),
-            value=_mean(estimates.label_value(sums, k, has_contexts=subject.has_contexts)),
+            value=_mean(estimates.label_value(subject, sums, k)),
         )
         for k in range(min(statistics.labels, MOST_LABELS))
     ]
@@ -179,7 +184,7 @@ def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
     """Return the label with the largest value among those that are active and have enough evidence, if any."""
     means = dict[int, float]()
     for k in range(min(statistics.labels or 0, MOST_LABELS)):
-        value = estimates.label_value(statistics.by_label, k, has_contexts=subject.has_contexts)
+        value = estimates.label_value(subject, statistics.by_label, k)
         if k not in statistics.retired and value.mean is not None and value.rounds >= LEAST_EVIDENCE:
             means[k] = value.mean
     return subject.name_of(max(means, key=means.__getitem__)) if means else None

@@ -61,7 +61,7 @@ class _Case:
     @cached_property
     def chances(self) -> list[Chance]:
         """The estimates of the reward of uniform draws."""
-        return chances(self.statistics)
+        return chances(self.subject, self.statistics)
 
     @cached_property
     def beaten(self) -> Estimate | None:
@@ -84,7 +84,7 @@ class _Case:
 
     def value_of(self, label: int) -> Estimate:
         """Return the estimated reward of always answering a label."""
-        return label_value(self.statistics.by_label, label, has_contexts=self.subject.has_contexts)
+        return label_value(self.subject, self.statistics.by_label, label)
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:

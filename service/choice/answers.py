@@ -61,7 +61,8 @@ class Answers(ABC):
     def check_truth(self, number: int, field: str) -> None:
         """Raise `WrongTruthError` if the label with this number cannot be the true one."""
         if self.abstains(number):
-            raise WrongTruthError(f"got {shown(self._labels[number])}, which represents abstaining; send the answer", field)
+            abstention = f"got {shown(self._labels[number])}, which represents abstaining"
+            raise WrongTruthError(f"{abstention}; send the answer", field)
 
     @property
     def table_bytes(self) -> int:

@@ -166,7 +166,7 @@ def test_one_draw_with_a_tiny_propensity_does_not_hide_health() -> None:
 def test_intervals_of_uniform_draws_cover_while_a_model_learns() -> None:
     hits, widths, runs = np.zeros(4), np.zeros(4), 40
     for seed in range(runs):
-        found = [each.estimate for each in chances(counted(played(*world(1500, 0.55, 0.25), seed)))]
+        found = [each.estimate for each in chances(subject(), counted(played(*world(1500, 0.55, 0.25), seed)))]
         hits += [each.low <= (0.55 + 2 * 0.25) / 3 <= each.high for each in found]
         widths += [each.high - each.low for each in found]
     assert (hits / runs >= 0.9).all(), hits
@@ -217,10 +217,21 @@ def test_values_are_those_of_the_policies() -> None:
     worth = np.array([0.5, 0.3, 0.1])
     hits, runs = 0, 60
     for seed in range(runs):
-        sums = counted(rows([0.8, 0.15, 0.05], worth.tolist(), 1000, seed)).by_label
-        found = [label_value(sums, k, has_contexts=True) for k in range(3)] + [uniform_value(sums)]
+        counts = counted(rows([0.8, 0.15, 0.05], worth.tolist(), 1000, seed))
+        found = [label_value(subject(), counts.by_label, k) for k in range(3)] + [uniform_value(subject(), counts)]
         hits += sum(each.low <= true <= each.high for each, true in zip(found, [*worth, worth.mean()], strict=True))
     assert hits / (4 * runs) > 0.93
+
+
+def test_labels_that_a_learner_never_draws_have_no_estimate() -> None:
+    """Each of two labels is impossible in half of the rounds, where the learner knows that it is wrong."""
+    worth = np.array([[0.9, 0.1, 0.7], [0.1, 0.9, 0.7]])[np.arange(4000) % 2]
+    counts = counted(story(np.array([[0.8, 0.0, 0.2], [0.0, 0.8, 0.2]])[np.arange(4000) % 2], worth))
+    found = subject(full=True)
+    assert uniform_value(found, counts) == UNKNOWN
+    assert [label_value(found, counts.by_label, k) == UNKNOWN for k in range(3)] == [True, True, False]
+    assert label_value(found, counts.by_label, 2).mean == pytest.approx(0.7, abs=0.05)
+    assert verdict_of(found, counts).verdict not in ("at_chance", "collapsed")
 
 
 def test_intervals_of_rewards() -> None:
