@@ -1,6 +1,7 @@
 """The command `wager restore`: creates models from the files of `wager backup`."""
 
 import json
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,8 @@ def restore(
 ) -> None:
     """Create the models of a backup that the service does not have. Existing models stay as they are.
 
-    Needs the scope admin. All checksums are verified before the first model is created. The command can be repeated.
+    Needs the scope admin. All checksums are verified before the first model is created. A model that the service
+    refuses does not stop the others. The command can be repeated.
     """
     notes = read_manifest(folder)
     if unknown := sorted(set(model or ()) - {note.name for note in notes}):
@@ -38,19 +40,24 @@ def restore(
         ends = [(note.name, _restore(client, folder, note)) for note in with_progress(wanted, lambda note: note.name)]
     done, existing, left = ([name for name, end in ends if end == each] for each in ("restored", *_SKIPPED.values()))
     skipped = f"; {len(existing)} existed and stay as they are" if existing else ""
-    result = {"restored": done, "existing": existing, "not_allowed": left}
+    refused = {name: end for name, end in ends if end not in ("restored", *_SKIPPED.values())}
+    result = {"restored": done, "existing": existing, "not_allowed": left, "refused": refused}
     typer.echo(json.dumps(result) if as_json else f"{len(done)} models restored{skipped}")
-    if left:
-        fail(f"not restored, as the API key does not allow models of these names: {', '.join(left)}")
+    causes = [f"the API key does not allow models of these names: {', '.join(left)}"] if left else []
+    causes += [f"the service refuses {name}: {reason}" for name, reason in refused.items()]
+    if causes:
+        fail(f"not restored: {'; '.join(causes)}")
 
 
 def _restore(client: httpx2.Client, folder: Path, note: Note) -> str:
-    """Create a model; return the outcome."""
+    """Create a model. Return the outcome, or the reason why the service refuses the file; raise other errors."""
     content, headers = chunks_of(file_of(folder, note.name)), _FILE | {"Content-Length": str(note.bytes)}
     try:
         call(client, "POST", f"{path_of(note.name)}/import", content=content, headers=headers)
     except RemoteError as error:
         if error.type in _SKIPPED:
             return _SKIPPED[error.type]
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            return str(error)
         raise RemoteError(f"{note.name}: {error}", error.status, error.type) from error
     return "restored"

@@ -17,7 +17,7 @@ from service.errors import InvalidInputError
 _MOST_CACHED = 500_000  # features (12 MB) that fill a cache's recent generation, which then replaces the older one
 
 
-_LARGEST = 1e100  # `NamedReader` clips numbers beyond this magnitude
+_LARGEST = 1e25  # `NamedReader` clips numbers beyond this magnitude
 
 
 class Factors(NamedTuple):

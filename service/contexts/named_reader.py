@@ -94,7 +94,7 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
     return f"got {quoted(value)}; {choices(value, tuple(values), 'allowed values')}"
 
 
-_LARGEST = 1e100  # numbers beyond this are clipped to it
+_LARGEST = 1e25  # numbers beyond this are clipped to it: see `learners.mathematics.preparation`
 _SURROGATE = re.compile("[\ud800-\udfff]")  # characters that UTF-8 cannot encode
 
 Features: TypeAlias = dict[str, float]  # the features of one namespace: numbers by name

@@ -112,7 +112,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
     state = decode_state(learner, data, others=SHADOW)
     for name, array in state._asdict().items():
         if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_NUMBER:
-            raise ModelFileError(f"its state: {name} holds numbers above {_LARGEST_NUMBER:g}")
+            raise ModelFileError(f"its state: {name} contains numbers above {_LARGEST_NUMBER:g}")
     if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
         raise ModelFileError("its state: the learner cannot decide and learn with these numbers")
     return state

@@ -131,4 +131,4 @@ def _received(receiver: Receiver, headers: Mapping[str, str], body: bytes) -> sc
         return receiver.receive(headers, body)
     except pydantic.ValidationError as error:
         first = explain(error.errors(include_url=False)[0], root_of(schemas.FeedbackRequest))
-        raise errors.InvalidInputError(first.reason, first.field) from None
+        raise errors.InvalidInputError(first.reason, receiver.member_of(first.field)) from None

@@ -166,8 +166,9 @@ def answering(monkeypatch: pytest.MonkeyPatch, command: str, handler: Callable[[
     monkeypatch.setattr(f"toolkit.{command}.connect", lambda *_: client)
 
 
-def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statuses = {"mine": (201, ""), "theirs": (404, "model-not-found"), "there": (409, "model-exists")}
+def test_what_the_service_refuses_stops_no_other_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = (422, "invalid-model-file")
+    statuses = {"broken": broken, "mine": (201, ""), "theirs": (404, "model-not-found"), "there": (409, "model-exists")}
     content = bytes(range(256)) * 9000  # several parts
     notes = [Note(name, "", 0, [], len(content), hashlib.sha256(content).hexdigest()) for name in sorted(statuses)]
     for note in notes:
@@ -182,8 +183,9 @@ def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest
 
     answering(monkeypatch, "restore", answer)
     result = run("restore", tmp_path, "--json")
-    assert json.loads(result.stdout) == {"restored": ["mine"], "existing": ["there"], "not_allowed": ["theirs"]}
-    assert (result.exit_code, result.stderr.splitlines()[-1].endswith("names: theirs")) == (1, True)
+    done = {"restored": ["mine"], "existing": ["there"], "not_allowed": ["theirs"]}
+    assert json.loads(result.stdout) == done | {"refused": {"broken": "t: d"}}
+    assert (result.exit_code, "names: theirs; the service refuses broken: t: d" in result.stderr) == (1, True)
 
 
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
