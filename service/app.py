@@ -40,6 +40,7 @@ from service.store.redis.open_store import OpenStore, open_store
 
 _UPKEEP_SECONDS = 1.0
 _MOST_WARMED = 100  # maximum number of models whose kernels a worker loads when it starts
+_LAST_SECONDS = 1.0  # maximum duration of the last upkeep before a worker ends
 _PATIENCE = 0.1  # seconds between two cancellations of a task
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
@@ -118,6 +119,9 @@ async def _running(
         with draining.watching():
             yield
     finally:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_SECONDS):
+                await sessions.maintain(is_last=True)
         environment.compute.close()
         for task in tasks:
             await end(task)

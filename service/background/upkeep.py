@@ -86,11 +86,12 @@ class StatisticsPublisher:
         self._batches = 0  # batches of predictions made by the last publication
         self._warned = False
 
-    async def publish_if_due(self, batches: int) -> None:
-        """Publish new counts if `PUBLISH_EVERY` seconds have passed since the last publication.
+    async def publish_if_due(self, batches: int, *, is_last: bool = False) -> None:
+        """Publish new counts if `PUBLISH_EVERY` seconds have passed since the last publication, or if it is the last.
 
         Args:
             batches: number of batches of predictions that this worker has made for the model.
+            is_last: whether the worker ends.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -98,7 +99,8 @@ class StatisticsPublisher:
         """
         now, replica = self._now(), self._replica
         is_news = batches > self._batches or replica.round_count > self._rounds
-        if not is_news or now < self._due or replica.state is None or not replica.statistics.known:
+        is_due = is_last or now >= self._due
+        if not is_news or not is_due or replica.state is None or not replica.statistics.known:
             return
         self._due, self._batches = now + PUBLISH_EVERY, batches
         rounds, counts = replica.round_count, replica.statistics.counts()
@@ -169,8 +171,10 @@ class Upkeep:
         self._newest_round = max(self._newest_round, newest)
         self._start_if_due()
 
-    async def run(self) -> None:
+    async def run(self, *, is_last: bool = False) -> None:
         """Fold the rounds that this worker recorded. Write a snapshot, and publish statistics, if they are due.
+
+        The last publication before a worker ends is always due.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -178,7 +182,7 @@ class Upkeep:
         """
         if self.rounds_waiting:
             await self._replica.catch_up()
-        await self._write_if_due()
+        await self._write_if_due(is_last=is_last)
 
     def _start_if_due(self) -> None:
         lag, waiting = self._lag, self._newest_round - self._replica.round_count
@@ -195,11 +199,11 @@ class Upkeep:
         """Whether predictions may lag, and the state is almost too old for them."""
         return self._lag > 0 and not self._replica.is_newer_than(min(_READ_AFTER * self._lag, _LONGEST_PAUSE))
 
-    async def _write_if_due(self) -> None:
+    async def _write_if_due(self, *, is_last: bool = False) -> None:
         if self._snapshots.is_due:
             self._snapshots.begin()
             await self._replica.snapshot()
-        await self._statistics.publish_if_due(self._batches)
+        await self._statistics.publish_if_due(self._batches, is_last=is_last)
 
     async def _run_quietly(self) -> None:
         try:

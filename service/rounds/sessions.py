@@ -106,16 +106,16 @@ class SessionCache:
         if name in self._sessions:
             self.drop(self._sessions[name])
 
-    async def maintain(self) -> None:
+    async def maintain(self, *, is_last: bool = False) -> None:
         """Run the upkeep of each session, and count its traffic. Drop sessions of deleted models; log other errors.
 
-        States grow, so idle sessions may be dropped to respect the memory limit.
+        States grow, so idle sessions may be dropped to respect the memory limit. `is_last` if the worker ends.
         """
         for session in list(self._sessions.values()):
             if session not in self._costs:  # dropped to make room for another
                 continue
             try:
-                await session.upkeep.run()
+                await session.upkeep.run(is_last=is_last)
                 self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)

@@ -16,7 +16,7 @@ from service.store.redis.redis_store import RedisStore
 from service.store.values import PublishedStatistics
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import COMPUTE, LABELS, RANKING, UNIFORM, definition, some_contexts
-from tests.service.workers import START
+from tests.service.workers import START, Clock, worker
 
 ACTIONS = [{"id": "red", "features": {"size": 1}}, {"id": "blue", "features": {"size": 2}}]
 
@@ -68,6 +68,19 @@ async def test_every_number_agrees_with_the_log(client: httpx2.AsyncClient, stor
     assert found["curve"]["points"][-1]["cumulative"] == pytest.approx(found["reward"]["mean"])
     assert found["exploration"]["mean_propensity"] == pytest.approx(np.mean([line["propensity"] for line in log]))
     assert sum(found["propensities"]["counts"]) == sum(found["delays"]["counts"]) == len(log)
+
+
+async def test_a_worker_publishes_its_last_rounds_before_it_ends(store_url: str, name: str) -> None:
+    clock = Clock()
+    async with worker(store_url, clock) as ending:
+        await taught(ending, {"name": name, "labels": ["a", "b"]}, 65)  # folded, and published in the background
+        body = {"model": name, "context": {}}
+        late = [(await ending.post("/predict", json=body)).json()["prediction_id"] for _ in range(3)]
+        for each in late:
+            await ending.post("/feedback", json={"prediction_id": each, "correct": True})
+    async with worker(store_url, clock) as other:
+        found = await statistics(other, name)
+        assert (found["rounds"], found["fold_lag"], sum(found["delays"]["counts"])) == (63, 0, 63)
 
 
 async def test_an_equal_answer_is_304(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:

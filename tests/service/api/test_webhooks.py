@@ -181,10 +181,11 @@ async def test_settings_name_the_members_with_the_fields(
             expected = (200, "duplicate") if expected[0] == 200 else expected
 
 
-@pytest.mark.parametrize(
-    ("data", "field"), [({"prediction_id": "m:1", "paid": True}, "order.wager_id"), ({"order": {"wager_id": 1}}, "order.wager_id"),
-                        ({"order": {"wager_id": "m:1"}, "paid": "yes"}, "paid")],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "field"), [
+    ({"prediction_id": "m:1", "paid": True}, "order.wager_id"),
+    ({"order": {"wager_id": 1}}, "order.wager_id"),
+    ({"order": {"wager_id": "m:1"}, "paid": "yes"}, "paid"),
+])  # fmt: skip
 async def test_errors_name_the_members_of_the_settings(
     store_url: str, name: str, runner: asyncio.Runner, data: dict[str, Any], field: str
 ) -> None:
