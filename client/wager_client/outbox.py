@@ -283,7 +283,10 @@ class Outbox:
     def _make_room(self, model: str) -> bool:
         """Drop a waiting entry, if `drop` allows this for a new entry of the model; return whether one was dropped."""
         failed, fresh = self._drops = self._drops or self._drop_orders()
-        if failed and (self._drop == "oldest" or not any(model in each.lanes for each in (self._failed, self._alone))):
+        retried = () if self._sending is self._fresh else self._sent
+        lanes = [each.lanes[model] for each in (self._failed, self._alone) if model in each.lanes]
+        own = chain(retried, *(lane.entries for lane in lanes))
+        if failed and (self._drop == "oldest" or all(each.model != model for each in own)):
             entry = failed.pop()
         elif fresh and self._drop == "oldest":
             entry = fresh.pop()

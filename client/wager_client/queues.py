@@ -65,7 +65,7 @@ class FeedbackQueue:
         ValueError: from the constructor, if an argument is out of range, or the file is not a queue's file.
         TypeError: from the constructor, if an argument has the wrong type.
         SpoolInUseError: from the constructor, if another queue uses the file.
-        OSError: from the constructor, if the file cannot be opened.
+        OSError: from the constructor, if the file cannot be opened or locked.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class AsyncFeedbackQueue:
         with self._outbox.hurried(), contextlib.suppress(TimeoutError):
             self._news.set()
             async with asyncio.timeout(timeout):
-                while not self._outbox.finished:
+                while not (self._stopped or self._outbox.finished):
                     self._settled.clear()
                     await self._settled.wait()
         return not self._outbox.pending
@@ -270,10 +270,12 @@ class AsyncFeedbackQueue:
         await self.flush(timeout)
         self._task.cancel()
         await asyncio.wait([self._task])
-        self._stopped = True
-        self._outbox.abandon()
-        if self._spool is not None:
-            self._spool.close()
+        if not self._stopped:  # another call may have finished meanwhile
+            self._stopped = True
+            self._outbox.abandon()
+            if self._spool is not None:
+                self._spool.close()
+            self._settled.set()
         self._outbox.call_back()
         return self.report()
 

@@ -22,7 +22,7 @@ from wager_client.outbox import Entry
 if sys.platform != "win32":  # Windows has no such locks
     import fcntl
 
-_MOST_DONE = 10_000  # minimum number of done entries for a rewrite of the file
+_LEAST_DONE = 10_000  # minimum number of done entries for a rewrite of the file
 MOST_REJECTED = 2**23  # bytes after which the file of refused feedback is rotated
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Spool:
     only with `fsync`, which costs milliseconds per write. If a write fails, as on a full disk, the queue continues in
     memory and logs a warning; after the next successful write, it rewrites the file with all waiting entries. Raises
     `ValueError` if the file has lines but none belongs to a queue (it is not changed), `SpoolInUseError` if another
-    queue uses it, `OSError` if it cannot be opened.
+    queue uses it, `OSError` if it cannot be opened or locked.
 
     Args:
         path: the file. Files next to it have its name with a suffix: `.lock`; `.damaged`, for unreadable lines; and
@@ -112,7 +112,7 @@ class Spool:
             self._live.pop(number, None)
         self._done += len(numbers)
         self._write({"done": list(numbers)})
-        if self._done >= _MOST_DONE and self._done >= len(self._live):
+        if self._done >= _LEAST_DONE and self._done >= len(self._live):
             self._try_to_compact()
 
     def reject(self, refused: Sequence[tuple[Entry, ProblemError]]) -> None:
@@ -219,9 +219,12 @@ def _locked(path: Path) -> BinaryIO:
     if sys.platform != "win32":
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.close()
             raise SpoolInUseError(f"{path}: another queue uses this file; give each process its own file") from None
+        except OSError:
+            file.close()
+            raise
     return file
 
 

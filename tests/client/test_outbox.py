@@ -8,7 +8,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.client.doubles import EACH_QUEUE, Memory, Scripted, async_client_of, client_of, done, outbox, problem
+from tests.client.doubles import (
+    EACH_QUEUE,
+    Memory,
+    Scripted,
+    async_client_of,
+    async_queue_of,
+    client_of,
+    done,
+    outbox,
+    problem,
+)
 from tests.servers import wait_until
 from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Report
 from wager_client.errors import ProblemError, problem_of
@@ -55,6 +65,23 @@ def test_newest_keeps_the_failed_feedback_of_the_new_items_model(outcome: Any) -
     added = [box.add(item(n)) for n in (2, 3)]
     box.call_back()
     assert (added, dropped) == ([True, False], ["m:3"])
+
+
+@pytest.mark.parametrize("state", ["waiting", "sent again", "dropped"])
+def test_newest_drops_the_new_item_only_while_its_model_has_failed_feedback(state: str) -> None:
+    clock, away = [0.0], [problem_of(503, {})]
+    box = outbox(2, 1, "newest", clock=clock)
+    for each in ("a:1", "b:1"):
+        box.add(FeedbackItem(each, correct=True))
+        box.take()
+        box.settle(away)
+    if state == "sent again":
+        clock[0] += 60.0
+        while ids(box.take()) != ["a:1"]:
+            box.settle(away)
+    if state == "dropped":
+        assert box.add(FeedbackItem("c:1", correct=True))
+    assert box.add(FeedbackItem("a:2", correct=True)) is (state == "dropped")
 
 
 def test_each_result_has_its_count() -> None:
@@ -152,6 +179,16 @@ async def test_closing_while_the_service_is_away_reports_what_is_dropped(make: A
     assert await done(queue.close()) == found
     with pytest.raises(RuntimeError, match="closed"):
         queue.put("m:9", correct=True)
+
+
+async def test_calls_of_close_at_the_same_time_count_each_item_once() -> None:
+    lost: list[str] = []
+    queue = async_queue_of(Scripted(httpx2.ConnectError("refused")), on_drop=lambda _, why: lost.append(why))
+    for n in range(5):
+        queue.put(f"m:{n}", correct=True)
+    first, second = await asyncio.wait_for(asyncio.gather(queue.close(0.1), queue.close(600.0)), 60.0)
+    assert first == second
+    assert (first.dropped, lost) == (5, ["closed"] * 5)
 
 
 def test_an_asynchronous_queue_belongs_to_its_event_loop(tmp_path: Path) -> None:

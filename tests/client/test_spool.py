@@ -1,5 +1,6 @@
 """The file of a feedback queue keeps what it can: damage, other files, other processes and forks."""
 
+import errno
 import io
 import json
 import os
@@ -82,6 +83,16 @@ async def test_a_second_queue_on_a_file_is_refused_by_name(tmp_path: Path) -> No
             FeedbackQueue(client_of(Memory()), spool=path)
         with pytest.raises(SpoolInUseError, match=r"feedback.jsonl"):
             AsyncFeedbackQueue(async_client_of(Memory()), spool=path)
+
+
+def test_a_file_system_without_locks_is_no_other_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(OSError, match="No locks available") as raised:
+        FeedbackQueue(client_of(Memory()), spool=tmp_path / "feedback.jsonl")
+    assert not isinstance(raised.value, SpoolInUseError)
 
 
 def in_child(path: Path, queue: FeedbackQueue, asynchronous: AsyncFeedbackQueue) -> list[str]:
