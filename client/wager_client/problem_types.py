@@ -1,4 +1,4 @@
-"""One error for each type of problem that the service answers, in the order of status and type.
+"""One error for each type of problem that the service reports, in the order of status and type.
 
 `python -m tests.client.problem_classes`, in the service's repository, writes this file.
 """

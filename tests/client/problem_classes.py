@@ -7,7 +7,7 @@ from wager_client.errors import class_of_status
 
 PATH = Path(__file__).parents[2] / "client" / "wager_client" / "problem_types.py"
 
-_HEAD = '''"""One error for each type of problem that the service answers, in the order of status and type.
+_HEAD = '''"""One error for each type of problem that the service reports, in the order of status and type.
 
 `python -m tests.client.problem_classes`, in the service's repository, writes this file.
 """
