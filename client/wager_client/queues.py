@@ -270,7 +270,7 @@ class AsyncFeedbackQueue:
         await self.flush(timeout)
         self._task.cancel()
         await asyncio.wait([self._task])
-        if not self._stopped:  # another call may have finished meanwhile
+        if not self._stopped:  # another call may have finished first
             self._stopped = True
             self._outbox.abandon()
             if self._spool is not None:
