@@ -51,6 +51,9 @@ def replay(
     text_columns: options.TextColumns = None,
     costs: Annotated[str, typer.Option(help="dsjson: negate (reward = -cost) or complement (1 - cost).")] = "negate",
     action_id: Annotated[str | None, typer.Option(help="dsjson: the feature of an action that is its id.")] = None,
+    without_abstentions: Annotated[
+        bool, typer.Option("--without-abstentions", help="Leave out the rounds in which the model abstained.")
+    ] = False,
     source: Annotated[str | None, typer.Option(help="The identity of the rounds; by default a digest.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Maximum rounds in a request.")] = 500,
     limit: Annotated[int | None, typer.Option(min=0, help="Only the first rows of the file.")] = None,
@@ -62,7 +65,9 @@ def replay(
     Rounds with a propensity are learned as logged. For rows with only a true label, the model draws the label itself.
     """
     features, text = options.names_in(feature_columns), options.names_in(text_columns)
-    chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
+    chosen = Chosen(
+        label_column, propensity_column, reward_column, features, feature_prefix, text, not without_abstentions
+    )
     if costs not in ("negate", "complement"):
         fail(f"--costs: got {costs!r}; must be negate or complement")
     reader = open_reader(file, format_, chosen, costs, action_id)
@@ -231,7 +236,7 @@ _OF_ORDER = (
 
 
 def _sentence(result: JsonObject) -> str:
-    skipped = f", {counted(result['skipped'], 'lines')} without a round for this model" if result["skipped"] else ""
+    skipped = f", {counted(result['skipped'], 'lines')} left out" if result["skipped"] else ""
     if result.get("dry_run"):
         first = f"; the first round is {json.dumps(result['first'])}" if result["first"] else ""
         return f"{result['rounds']:,} rows{skipped}{first}"

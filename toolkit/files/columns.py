@@ -42,6 +42,7 @@ class Chosen(NamedTuple):
     features: Sequence[str] = ()
     prefix: str | None = None  # the features are the columns whose names begin with this
     text: Sequence[str] = ()  # features to read as text even if they look like numbers
+    abstentions: bool = True  # whether rounds in which the model abstained are read
 
 
 class Columns(NamedTuple):
@@ -53,6 +54,7 @@ class Columns(NamedTuple):
     others: frozenset[str]  # columns of the table that are in `EXPORTED`
     features: tuple[str, ...]
     text: frozenset[str]  # features that are text even if they look like numbers
+    abstentions: bool  # whether rounds in which the model abstained are read
 
     @property
     def used(self) -> list[str]:
@@ -79,13 +81,14 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
     if propensity and not (reward or others & {"correct", "true_label"}):
         raise RowError("has propensities but no outcomes; name the column with --reward-column")
     features = _features(header, chosen, {label, propensity, reward, *others})
-    return Columns(label, propensity, reward, others, features, frozenset(chosen.text))
+    return Columns(label, propensity, reward, others, features, frozenset(chosen.text), chosen.abstentions)
 
 
 def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject | None:
     """Convert a row, whose missing values are None or "", to a round. Raises `RowError`.
 
-    Return None for an abstention if the model does not have the label that abstains.
+    Return None for an abstention if abstentions are not read. This must not depend on the model's labels, which may
+    change: an import continues after the number of rounds that it has read.
     """
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
@@ -94,8 +97,10 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
     else:
         found["context"] = checked_context(shape, given_context(row["context"]))
     label, abstained = _text(row[columns.label]), _flag(_other(columns, row, "abstained"), "abstained")
-    if abstained and shape is not None and label not in list(shape.labels):
+    if abstained and not columns.abstentions:
         return None
+    if abstained and shape is not None and label not in list(shape.labels):
+        raise RowError(f"{columns.label}: got {label!r}, an abstention; add the label, or use --without-abstentions")
     label = checked_label(shape, label, columns.label)
     if columns.propensity is None:
         found["true_label"] = label

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ class Reader:
     Attributes:
         records: reads the lines or rows.
         convert: converts the content of a record to a round, and checks it against the shape if one is given. Returns
-            None if the record has no round for the model. Raises `RowError`.
-        skipped: the number of records without a round for the model. It is final after `rows` has yielded the last.
+            None if the record is left out, which does not depend on the shape. Raises `RowError`.
+        skipped: the number of records that were left out. It is final after `rows` has yielded the last.
     """
 
     records: Callable[[], Iterator[Record]]
@@ -72,7 +73,8 @@ def open_reader(
         case "parquet":
             return Reader(lambda: _parquet_rows(path, chosen), _row_round)
         case "ndjson":
-            return Reader(lambda: _lines(path), _line_round)
+            columns = Chosen(abstentions=chosen.abstentions)
+            return Reader(lambda: _lines(path), partial(_line_round, columns))
         case other:
             raise FileError(path, "", f"the format {other!r} is unknown; must be one of {', '.join(FORMATS)}")
 
@@ -118,13 +120,13 @@ def _row_round(row: tuple[Columns, JsonObject], shape: Shape | None) -> JsonObje
     return round_of(*row, shape)
 
 
-def _line_round(text: str, shape: Shape | None) -> JsonObject | None:
+def _line_round(chosen: Chosen, text: str, shape: Shape | None) -> JsonObject | None:
     line = json_of(text)
     if not isinstance(line, dict) or "context" not in line:
         raise RowError("is not a round of a log: it has no context")
     if line.get("labels") is not None:
         raise RowError("is a round with several labels, which cannot be imported")
-    return round_of(find_columns(list(line), Chosen()), line, shape)
+    return round_of(find_columns(list(line), chosen), line, shape)
 
 
 def _format_of(path: Path) -> str:

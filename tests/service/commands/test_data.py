@@ -237,8 +237,8 @@ def test_a_dry_run_of_no_row_shows_no_round(command: Callable[..., Result], log:
         log.write_text(log.read_text() + row)
         assert command(Service(), "replay", log, *REPLAY, "--dry-run", "--limit", "0").stdout.strip() == said
     log.write_text(log.read_text() + "1,a,0.5,1,false\n")
-    found = command(Service(), "replay", log, *REPLAY, "--dry-run").stdout
-    assert found.startswith("1 rows, 1 line without a round for this model; the first round is {")
+    found = command(Service(), "replay", log, *REPLAY, "--dry-run", "--without-abstentions").stdout
+    assert found.startswith("1 rows, 1 line left out; the first round is {")
 
 
 @pytest.mark.parametrize(("at", "said"), [
