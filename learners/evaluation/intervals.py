@@ -1,6 +1,6 @@
 """Confidence intervals of means, with plain floats: Wilson's for shares, and the empirical Bernstein bound."""
 
-from math import log, sqrt
+from math import isfinite, log, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ def empirical_bernstein(
     Andreas Maurer, Massimiliano Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009,
     Theorem 4, for both sides at once (a union bound, so ln(4 / (1 - level)) instead of ln(2 / δ)). It holds for every
     n, but is wider than a bootstrap interval; with fewer than two variables it is [low, high]. Raises `ValueError` if
-    the level, a bound or the mean is out of range or not finite.
+    the level, a bound or the mean is out of range, or one of them or the total of squares is not finite.
     """
     _check_level(level)
     if not low < high < float("inf") or low == -float("inf"):
@@ -51,6 +51,8 @@ def empirical_bernstein(
     mean, width = total / n, high - low
     if not low - 1e-9 * width <= mean <= high + 1e-9 * width:
         raise ValueError(f"the mean {mean} is not from low = {low} to high = {high}")
+    if not isfinite(total_of_squares):
+        raise ValueError(f"total_of_squares must be finite, not {total_of_squares}")
     variance = max(0.0, (total_of_squares - n * mean * mean) / (n - 1))
     terms = log(4.0 / (1.0 - level))
     margin = sqrt(2.0 * variance * terms / n) + 7.0 * width * terms / (3.0 * (n - 1))

@@ -59,3 +59,9 @@ def test_wilson_refuses_what_it_cannot_use(successes: float, n: int, level: floa
 def test_empirical_bernstein_refuses_what_it_cannot_use(total: float, low: float, high: float) -> None:
     with pytest.raises(ValueError, match="low"):
         empirical_bernstein(total, 1.0, 3, low, high)
+
+
+@pytest.mark.parametrize("squares", [float("nan"), float("inf"), -float("inf")])
+def test_empirical_bernstein_refuses_an_unknown_variance(squares: float) -> None:
+    with pytest.raises(ValueError, match="total_of_squares must be finite"):
+        empirical_bernstein(1.0, squares, 3, 0.0, 1.0)
