@@ -26,7 +26,7 @@ from service.store.connections.whole_copy import receive_copy
 from service.store.values import StoreReadiness
 
 _MOST_CONNECTIONS = 32
-"""Maximum concurrent `call`s over redis-py, which needs a network connection for each."""
+"""Maximum concurrent `call`s over redis-py, and also `call_and_wait`s, each of which needs a network connection."""
 
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, given as separate arguments, and returns the reply."""
@@ -127,6 +127,7 @@ class _OneServer:
         pool = redis.connection_pool
         pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
         self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._waiting = asyncio.Semaphore(_MOST_CONNECTIONS)  # apart, so that slow replicas delay no other commands
 
     def call(self, *command: Word) -> Awaitable[Any]:
         return self._call(*command)
@@ -141,8 +142,9 @@ class _OneServer:
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
         pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
-        with _as_lost_connection():
-            reply, confirmed = await pipeline.execute(raise_on_error=False)
+        async with self._waiting:
+            with _as_lost_connection():
+                reply, confirmed = await pipeline.execute(raise_on_error=False)
         for each in (reply, confirmed):
             if isinstance(each, Exception):
                 raise each
@@ -228,10 +230,10 @@ class _Cluster:
         )
         self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
-    async def call(self, *command: Word) -> Any:
+    async def call(self, *command: Word, **options: Any) -> Any:
         async with self._turn:
             with _as_lost_connection():
-                return await self._redis.execute_command(*command)
+                return await self._redis.execute_command(*command, **options)
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         raise NotImplementedError("the cluster client does not expose the connection of a command")
@@ -246,7 +248,7 @@ class _Cluster:
             own.setdefault(primary.name, slot)
         return [
             Primary(
-                partial(self._redis.execute_command, target_nodes=node),
+                partial(self.call, target_nodes=node),
                 keys.probe(_tag_in(own[node.name])) if node.name in own else None,
             )
             for node in self._redis.get_primaries()

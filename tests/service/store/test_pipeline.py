@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from redis import exceptions
 from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 
+from service.store.connections import connections
 from service.store.connections.addresses import TlsFiles, parse_store_url
 from service.store.connections.connections import connect
 from service.store.connections.pipeline import Pipeline
@@ -83,11 +85,34 @@ async def test_a_connection_that_closes_while_it_is_used_is_lost(
     async def closes(*_: Any, **__: Any) -> None:
         raise error
 
+    async def opens(_: RedisCluster) -> None:
+        pass
+
     for client in (Redis, RedisCluster):
         monkeypatch.setattr(client, "execute_command", closes)
+    monkeypatch.setattr(RedisCluster, "initialize", opens)
+    monkeypatch.setattr(RedisCluster, "get_primaries", lambda _: [ClusterNode("127.0.0.1", 1)])
     line = connect(f"{scheme}://127.0.0.1:1", 1.0, TlsFiles())
     try:
-        with pytest.raises(exceptions.ConnectionError):
-            await line.call("GET", "key")
+        (primary,) = await line.primaries()
+        for call in (line.call, primary.call):
+            with pytest.raises(exceptions.ConnectionError):
+                await call("GET", "key")
+    finally:
+        await line.close()
+
+
+async def test_commands_that_wait_for_replicas_have_few_connections_and_delay_no_others(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 2)
+    line = connect(store_url, 10.0, TlsFiles())
+    try:
+        waiting = [asyncio.ensure_future(line.call_and_wait(1, 0.2, "TIME")) for _ in range(6)]
+        await asyncio.sleep(0.05)
+        await line.call("TIME")
+        assert not any(each.done() for each in waiting)
+        assert [confirmed for _, confirmed in await asyncio.gather(*waiting)] == [0] * 6
+        assert len(line._redis.connection_pool._available_connections) <= 3  # type: ignore[attr-defined]
     finally:
         await line.close()
