@@ -224,13 +224,13 @@ class EmbeddedServer:
         self.stop()
 
     def _place_socket(self) -> None:
+        self._named_socket.unlink(missing_ok=True)  # a killed process may have left it
         if len(os.fsencode(self._socket)) <= _LONGEST_SOCKET_PATH:
             return
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
         # `RedisStore` looks for this folder beside the socket, to measure the free space.
         (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)
-        self._named_socket.unlink(missing_ok=True)  # a killed process may have left it
         self._named_socket.symlink_to(self._socket)  # other processes find the socket through this link: `_socket_in`
         _log.warning("The path of the data directory is too long for a socket, which is therefore at %s", self._socket)
 
@@ -292,7 +292,7 @@ class EmbeddedServer:
             if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
                 # This needs two queries in a row that find unwritten data: under load, a single query often does.
                 self._behind, before = unwritten and before, unwritten
-        raise AssertionError("the server is looked at until it ends")
+        raise AssertionError("the server is watched until it ends")
 
     def _keep_reserve(self) -> None:
         """Make the server refuse more data if the free space is below the reserve, and all writes below half of it."""
@@ -429,26 +429,28 @@ def embedded_store_url(
         EmbeddedServerError: if the store is not running and cannot start, or if it was started here and may have lost
             acknowledged data.
     """
-    running = _url_of(_socket_in(data_dir.absolute()))
-    if is_answering(running):
-        yield running
+    socket = _socket_in(data_dir.absolute())
+    if socket is not None and is_answering(_url_of(socket)):
+        yield _url_of(socket)
         return
     with EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5) as server:
         yield server.url
 
 
-def _socket_in(data_dir: Path) -> Path:
+def _socket_in(data_dir: Path) -> Path | None:
     """Return the socket in `data_dir`. If that is a link, return its target.
 
-    If the target's folder does not belong to the owner of `data_dir`, return the link itself, whose path is too long
-    for a connection: after a crash and a reboot, another user may have created a folder with that name.
+    If the target's folder is missing or does not belong to the owner of `data_dir`, return None: after a crash and a
+    reboot, another user may have created a folder with that name.
     """
     named = data_dir / "valkey.sock"
+    if not named.is_symlink():
+        return named
     with contextlib.suppress(OSError):
         target = named.readlink()
         if target.parent.lstat().st_uid == data_dir.stat().st_uid:
             return target
-    return named
+    return None
 
 
 def _url_of(socket: Path) -> str:

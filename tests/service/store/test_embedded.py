@@ -133,6 +133,26 @@ async def load_of(url: str) -> StoreLoad:
         await store.close()
 
 
+def test_a_link_into_the_folder_of_another_user_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, data_dir = tmp_path / "foreign", tmp_path / "own"
+
+    def lstat(path: Path) -> os.stat_result:
+        found = list(os.lstat(path))
+        found[stat.ST_UID] += path == foreign
+        return os.stat_result(found)
+
+    with EmbeddedServer(foreign) as server:
+        write(server, "key", "foreign")
+        data_dir.mkdir(mode=0o700)
+        (data_dir / "valkey.sock").symlink_to(foreign / "valkey.sock")  # of a server that ran when the path was longer
+        monkeypatch.setattr(Path, "lstat", lstat)
+        with embedded_store_url(data_dir, "everysec", 0) as url, redis.Redis.from_url(url) as client:
+            assert client.get("key") is None
+    assert not (data_dir / "valkey.sock").is_symlink()
+
+
 def test_the_socket_of_a_long_path_is_elsewhere(tmp_path: Path) -> None:
     data_dir = tmp_path / ("long" * 30)
     with EmbeddedServer(data_dir) as server:
