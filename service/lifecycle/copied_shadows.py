@@ -95,7 +95,7 @@ def checked_shadows(file: ModelFile, model: Model, limits: Limits) -> tuple[Copi
     """Return the shadows in a file, for the new model.
 
     The file has no rounds, so the last rounds of the model count as skipped if a shadow's state lacks them. Raises
-    `ModelFileError` if a shadow is invalid, or `NewerFileError` if a newer version wrote its comparison.
+    `ModelFileError` if a shadow is invalid, or `NewerFileError` if a newer version wrote its learner or comparison.
     """
     shadows = {each.name: each for each in file.model.shadows}
     with_state = {each.name for each in shadows.values() if each.rounds is not None}

@@ -20,6 +20,7 @@ from service.error_messages.validation import explain
 from service.error_messages.values import shown
 from service.errors import ModelFileError, NewerFileError, NewerVersionError
 from service.json_values import JsonMapping, JsonObject
+from service.models.reading import is_newer
 from service.schemas.models import ModelName
 from service.schemas.rounds import Source
 from service.store.keys import SHADOW_SLOTS
@@ -195,5 +196,6 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Convert an error about a file's contents to a `ModelFileError`; a `NewerVersionError` to a `NewerFileError`."""
-    return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))
+    """Convert an error about a file to a `ModelFileError`; to a `NewerFileError` if a newer version wrote it."""
+    newer = isinstance(error, NewerVersionError) or is_newer(error)
+    return (NewerFileError if newer else ModelFileError)(str(error))

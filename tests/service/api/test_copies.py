@@ -286,7 +286,9 @@ HOSTILE_SHADOWS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a description without its state": (_json("model", "shadows", 0, rounds=None), "invalid-model-file"),
     "two of one name": (_json("model", "shadows", 0, name="rival"), "invalid-model-file"),
     "another learner": (_json("model", "shadows", 0, learner={"algorithm": "newtron"}), "invalid-model-file"),
-    "an unknown learner": (_json("model", "shadows", 0, learner={"algorithm": "later"}), "invalid-model-file"),
+    "an unknown algorithm": (_json("model", "shadows", 0, learner={"algorithm": "later"}), "newer-model-file"),
+    "an unknown hyperparameter": (_json("model", "shadows", 0, learner={"algorithm": "squarecb", "later": 1}),
+        "newer-model-file"),
     "a learner without a name": (_json("model", "shadows", 0, learner={}), "invalid-model-file"),
     "a further field": (_json("model", "shadows", 0, later=1), "newer-model-file"),
 }  # fmt: skip
