@@ -135,8 +135,11 @@ async def _warm_up(environment: Environment) -> None:
     A request to another model loads that model's kernels. They are not loaded in advance, because the kernels of one
     learner take up to 60 MB of memory.
     """
-    with contextlib.suppress(WagerError):  # kernels that are not loaded here are loaded by a request
-        for name in await environment.store.list_busiest(_MOST_WARMED):
+    names = list[str]()
+    with contextlib.suppress(WagerError):
+        names = await environment.store.list_busiest(_MOST_WARMED)
+    for name in names:
+        with contextlib.suppress(WagerError):  # kernels that are not loaded here are loaded by a request
             stored = await environment.store.get_model(name)
             if stored is not None:
                 model = await environment.models.read(stored)

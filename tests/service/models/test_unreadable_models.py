@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import redis
 
+from service.app import _warm_up
 from service.schemas.models import ModelList
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
@@ -15,6 +16,7 @@ from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.metrics import scrape, value
+from tests.service.rounds.sessions import environment
 from tests.service.sample_models import GAPTRON, LABELS, definition, post
 from tests.service.workers import worker
 
@@ -101,6 +103,19 @@ def empty(url: str) -> str:
 async def create(client: httpx2.AsyncClient, *names: str, **fields: Any) -> None:
     for name in names:
         await post(client, "/models", 201, **definition(name, **{"learner": GAPTRON} | fields))
+
+
+async def test_an_unreadable_model_ends_no_warm_up(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = list[type[Any]]()
+    monkeypatch.setattr("service.app.load", loaded.append)
+    monkeypatch.setattr("service.app.gc.freeze", lambda: None)
+    async with worker(empty) as client:
+        await create(client, "a", "b")
+    store = RedisStore(empty, 10.0)
+    await store.command("HSET", keys.model("a"), "definition", "{")
+    await _warm_up(environment(store))
+    await store.close()
+    assert [each.algorithm for each in loaded] == [GAPTRON["algorithm"]]
 
 
 async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
