@@ -65,6 +65,7 @@ class FeatureEntry(NamedTuple):
     at: int  # its index
     value: float  # with its sign, before the norm policy
     sign: int = 1
+    path: str = ""  # of its value in a named context; empty for a product of features, which has none
 
 
 class Products(NamedTuple):

@@ -195,9 +195,9 @@ class NamedKind(ContextKind[NamedContext]):
     def entry(self, context: NamedContext, position: int) -> Entry:
         """Return the names of all features at the number's index, and the path of the value if there is only one."""
         first, *others = [part for part in self.feature_entries(context) if part.at == context.indices[position]]
-        if others or "*" in first.name:  # several features, or a product of two
+        if others or not first.path:  # several features, or a product of two
             return Entry(joined([quoted(part.name) for part in (first, *others)], "and"), "context")
-        return Entry(quoted(first.name), f"context.{first.name.partition('=')[0]}", first.sign)
+        return Entry(quoted(first.name), f"context.{first.path}", first.sign)
 
     def to_batch(self, contexts: Sequence[NamedContext]) -> Contexts:
         return sparse_batch(contexts)
@@ -212,10 +212,13 @@ class NamedKind(ContextKind[NamedContext]):
         return dict(json.loads(sent))
 
     def feature_entries(self, context: NamedContext) -> list[FeatureEntry]:
-        spaces = self._reader.read(context.sent)
+        spaces, paths = self._reader.read(context.sent), dict(self._reader.paths(context.sent))
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
-        parts = [FeatureEntry(name, h % HALF % self._size, sign * value, sign) for name, value, h, sign in signed]
+        parts = [
+            FeatureEntry(name, h % HALF % self._size, sign * value, sign, paths[name])
+            for name, value, h, sign in signed
+        ]
         for factors in self._factors(spaces):
             parts += map(FeatureEntry, _product_names(factors), *self._products(factors))
         return parts

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
@@ -119,6 +120,16 @@ class NamedReader:
             if all(value is None for value in _values_at(context, path)):
                 raise errors.MissingFeatureError("missing; the model's features require it", _field(path))
         return spaces
+
+    def paths(self, context: JsonMapping, above: str = "") -> Iterator[tuple[str, str]]:
+        """Yield the name of each feature of a valid context, and the path of its value."""
+        for name, value in context.items():
+            features, path = Features(), above + name
+            if type(value) is dict:
+                yield from self.paths(value, f"{path}.")
+            else:
+                self._read(path, value, features, 1)
+                yield from zip(features, repeat(path), strict=False)
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
         _check_name(path)

@@ -111,6 +111,8 @@ def test_a_number_beyond_the_bound_is_named(name: str) -> None:
         (2**18, {"a": 0.1, "b": 9.0}, 'feature "b"', "context.b"),
         (2**18, {"a": 3.0, "b": 3.0}, 'feature "a*b"', "context"),
         (2**18, {"user": {"b": 7.0}}, 'feature "user.b"', "context.user.b"),
+        (2**18, {"c": {"d=e": 7.0}, "c.d": "f"}, 'feature "c.d=e"', "context.c.d=e"),
+        (2**18, {"c*d": 7.0}, 'feature "c*d"', "context.c*d"),
     ],
 )
 def test_a_hashed_number_is_named_as_sent(size: int, context: dict[str, Any], words: str, field: str) -> None:
