@@ -92,7 +92,7 @@ class GroupCommit(Generic[Item, Result]):
     ) -> asyncio.Future[Sequence[Result | Exception]]:
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(items, handle, room, contextvars.copy_context(), future))
-        is_full = sum([len(each.items) for each in self._waiting]) >= room
+        is_full = sum([len(each.items) for each in self._waiting]) >= self._waiting[0].room
         if is_full and self._in_flight < self._at_once and not self._paused:
             self._start()
         return future

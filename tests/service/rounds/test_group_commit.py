@@ -194,6 +194,17 @@ async def test_only_full_batches_run_beside_another() -> None:
     assert handler.commits.idle
 
 
+async def test_a_batch_is_full_by_the_room_of_its_first_item() -> None:
+    handler = Handler(at_once=2)
+    tasks = [*handler.submit(1, 2, room=3), *handler.submit(3, room=1)]
+    await turn()
+    assert handler.batches == [[1]]
+    tasks += handler.submit(4, room=9)
+    await turn()
+    assert handler.batches == [[1], [2, 3, 4]]
+    assert await handler.finish(tasks) == [2, 4, 6, 8]
+
+
 async def test_items_submitted_together_stay_together() -> None:
     """A part of `submit_all` is one batch of at most `most` items, even beyond the room."""
     handler = Handler(at_once=2, open_gates=True)
