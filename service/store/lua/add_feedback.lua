@@ -7,8 +7,10 @@
 --       token i8 (-1: the block's only prediction; otherwise the lowest two bytes are its index), said u8 (1 or 0:
 --       correct or not, and the truth if known; 2: only the truth; 3: only a reward), bytes of the rest u4, the rest:
 --       the truth, or the reward f8, which is neither 0 nor 1.
--- Returns nil if the model is gone, 0 if it has another history, otherwise two strings for each block: one letter per feedback item, the first of
--- its status, and the recorded outcomes of the items that have one. Items that are not recorded are counted by status.
+-- Returns nil if the model is gone, 0 if it has another history, otherwise two strings for each block: one letter per
+-- feedback item, the first of its status, and the recorded outcomes of the items that have one; then the earliest new
+-- deadline, as text (empty: none), before which the model may not be due. Items that are not recorded are counted by
+-- status.
 -- Truths are compared with answers as bytes.
 local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
 local BEFORE_BLOCKS = 6
@@ -126,6 +128,7 @@ local function judge(block, token, said, rest)
 end
 
 local others = {}
+local new_deadline = math.huge
 local function give(key, id, given)
   local block, trouble = read_block(key)
   local at, statuses, outcomes = 1, {}, {}
@@ -140,8 +143,9 @@ local function give(key, id, given)
     statuses[#statuses + 1], outcomes[#outcomes + 1] = status, outcome
   end
   if block and block.last >= 0 then
-    if log.waits then -- the prediction may be older than the model's rule
-      redis.call('ZADD', KEYS[3], 'NX', string.format('%.17g', block.expires_at), id)
+    -- the prediction may be older than the model's rule
+    if log.waits and redis.call('ZADD', KEYS[3], 'NX', string.format('%.17g', block.expires_at), id) == 1 then
+      new_deadline = math.min(new_deadline, block.expires_at)
     end
     keep(log, key, id, block, now)
   end
@@ -167,4 +171,5 @@ end
 if not done then
   return reply_of(trouble)
 end
+results[#results + 1] = new_deadline < math.huge and string.format('%.17g', new_deadline) or ''
 return results

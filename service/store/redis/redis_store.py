@@ -306,7 +306,9 @@ class RedisStore(Store):
         reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
         if reply == 0:
             raise OtherHistoryError(f"the store has lost changes of model {key.name!r}; try again")
-        replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)
+        *replies, deadline = _unless_gone(key, reply)
+        if deadline:
+            await self._enlist(Due.CLOSING, "LT", deadline, keys.member(key))
         results = {block: decode_results(*each) for block, each in zip(encoded, replies, strict=True)}
         return feedback_codec.in_order(order, results)
 

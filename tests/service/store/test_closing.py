@@ -18,6 +18,7 @@ from tests.service.store.samples import (
     NOW,
     STRICT,
     WINDOW,
+    digest_of,
     id_of,
     sample_block,
     sample_ids,
@@ -208,6 +209,16 @@ async def test_a_model_is_due_when_it_is_new_and_when_a_prediction_expires(scena
     await model.predict("a")
     assert model.key not in await due_at(model.store, NOW + WINDOW + 1.5)
     assert model.key in await due_at(model.store, NOW + 2 * WINDOW + 2.0)
+
+
+async def test_feedback_for_a_prediction_older_than_the_rule_makes_the_model_due_in_time(scenario: Scenario) -> None:
+    await scenario.predict("a")
+    digest, changed = await digest_of(scenario.store, scenario.key.name), NOW + WINDOW / 2
+    assert await scenario.store.change_model(scenario.key, digest, "{}", "{}", LEARN_LATER)
+    await scenario.close(changed)
+    assert await scenario.confirm("a", now=changed) == [RECORDED]
+    assert scenario.key not in await due_at(scenario.store, NOW + WINDOW - 5.0)
+    assert scenario.key in await due_at(scenario.store, NOW + WINDOW + 1.0)
 
 
 async def test_a_claimed_model_is_left_to_one_worker_for_a_while(scenario: Scenario) -> None:
