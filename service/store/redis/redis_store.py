@@ -603,7 +603,7 @@ class RedisStore(Store):
     async def _record(self, script: Script, key: ModelKey, args: Sequence[Word]) -> int:
         named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
         reply = await self._run(script, named, [key.incarnation, *args])
-        if reply is not None:
+        if await self._call("EXISTS", keys.damage(*key)):
             await self._run(_ENLIST, [keys.DAMAGED], [0, key.name])
         if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():  # deleted since
             await self._call("ZREM", keys.DAMAGED, key.name)

@@ -13,7 +13,7 @@ from service.store.redis import redis_store, snapshot_parts
 from service.store.redis.redis_store import RedisStore
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from service.store.stored_models import ModelKey
-from service.store.values import MOST_KEPT, DamagedSnapshotError, Keeping, KeptNote, Snapshot
+from service.store.values import MOST_KEPT, Damage, DamagedSnapshotError, Keeping, KeptNote, Snapshot
 from tests.servers import raw
 from tests.service.store.samples import NEW, NOW, digest_of
 from tests.service.store.scenario import Scenario
@@ -96,6 +96,17 @@ async def test_an_older_version_replaces_only_a_damaged_newer_snapshot(
     else:
         with pytest.raises(NewerVersionError):
             await store.load_snapshot(key)
+
+
+async def test_a_model_is_listed_as_damaged_once_damage_is_recorded(
+    store: RedisStore, store_url: str, key: ModelKey
+) -> None:
+    with raw(store_url) as client:
+        await store.mark_snapshot(key, 3, "noise")  # that snapshot has been replaced
+        assert not await store.record_damage(key, [Damage(7, 7, 7, "noise")])  # the snapshot includes the round
+        assert client.zscore(keys.DAMAGED, key.name) is None
+        assert await store.record_damage(key, [Damage(8, 8, 8, "noise")])
+        assert client.zscore(keys.DAMAGED, key.name) == 0.0
 
 
 async def test_a_log_with_changes_is_trimmed(store: RedisStore, store_url: str, key: ModelKey) -> None:
