@@ -2,7 +2,7 @@
 
 from service.environment import Environment
 from service.error_messages.values import joined, quoted
-from service.errors import ShadowNotFoundError, TooManyShadowsError
+from service.errors import ShadowNotFoundError, StoreCorruptError, TooManyShadowsError
 from service.models.model import Limits, Model
 from service.models.reading import reading_cost
 from service.registry.registry import stored_under
@@ -13,7 +13,7 @@ from service.shadows.comparison import Compared, Sums, compare, decode_sums
 from service.shadows.definition import Definition, complete_choice, read_definition
 from service.store.keys import SHADOW_SLOTS
 from service.store.stored_models import StoredModel
-from service.store.values import DamagedSnapshotError, Due, StoredShadow
+from service.store.values import Due, StoredShadow
 
 
 class Shadows:
@@ -95,7 +95,7 @@ class Shadows:
         try:
             written = await self._store.read_comparison(stored.key, shadow)
             return decode_sums(written) if written else Sums(since_round=shadow.since_rounds + 1)
-        except (DamagedSnapshotError, ValueError):
+        except (StoreCorruptError, ValueError):
             return Sums(since_round=shadow.since_rounds + 1)
 
 

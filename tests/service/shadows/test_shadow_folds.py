@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -116,6 +117,17 @@ async def test_a_damaged_snapshot_begins_again(store: RedisStore, store_url: str
     again = await caught_up(store, model)
     assert (bits(again.state), again.sums) == (bits(good.state), good.sums)
     assert (await stored_shadow(store, model)).restarts == 1
+
+
+async def test_a_key_of_another_type_hides_no_shadow(
+    client: httpx2.AsyncClient, store: RedisStore, store_url: str, name: str
+) -> None:
+    model = await make_model(store, name)
+    shadow = await give_shadow(store, model)
+    with raw(store_url) as connection:
+        connection.set(keys.shadow(*model.key, shadow.slot), "noise")
+    answer = await client.get(f"/models/{name}/shadows")
+    assert [(each["name"], each["since_round"]) for each in answer.json()["shadows"]] == [("rival", 1)]
 
 
 async def test_added_labels_reach_shadows(store: RedisStore, name: str) -> None:
