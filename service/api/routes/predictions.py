@@ -79,14 +79,14 @@ def _given(batch: PredictBatchRequest) -> list[Any]:
 
 
 def _check_slots(batch: PredictBatchRequest, most: int) -> None:
-    asked = [0 if batch.top is None else batch.top] * len(_given(batch))
-    items: list[Any] = batch.items or []
-    for i, each in enumerate(items):
-        if isinstance(each, dict) and isinstance(each.get("top"), int):
-            asked[i] = max(0, each["top"])
-    if sum(asked) > most:
-        detail = f"got {sum(asked):,} slots in all predictions; a request may have at most {most:,} of them"
-        raise errors.BatchTooLargeError(detail, "top")
+    given: list[Any] = _given(batch)
+    asked = [batch.top] * len(given)
+    if batch.items is not None:
+        asked = [each.get("top", batch.top) if isinstance(each, dict) else None for each in given]
+    slots = sum([max(0, top) for top in asked if type(top) is int])
+    if slots > most:
+        detail = f"got {slots:,} slots in all predictions; a request may have at most {most:,} of them"
+        raise errors.BatchTooLargeError(detail, "top" if all(top == batch.top for top in asked) else "items")
 
 
 def _lists_distributions(batch: PredictBatchRequest) -> bool:

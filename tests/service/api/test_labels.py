@@ -347,6 +347,13 @@ async def test_a_batch_has_answers_with_and_without_slots(api: Api) -> None:
     assert (await api.model())["predictions"] == 2 + 3 + 10 + 10
     body = {"model": api.name, "contexts": [X] * 30, "top": 100}
     problem_of(await api.post("/predict/batch", **body), 422, "batch-too-large", "top")
+    body = {"model": api.name, "items": [{"context": X, "top": 100}] * 30}
+    problem_of(await api.post("/predict/batch", **body), 422, "batch-too-large", "items")
+    tops = [*[100] * 10, True, None]  # 1000 slots, and no more
+    body = {"model": api.name, "items": [{"context": X, "top": top} for top in tops], "top": 2}
+    found = body_of(await api.post("/predict/batch", **body), 200)["predictions"]
+    slugs = [each.get("type", "").rpartition(":")[2] for each in found]
+    assert slugs == [*["too-few-choices"] * 10, "wrong-type", ""]
 
 
 async def test_the_holdout_answers_every_slot(api: Api) -> None:
