@@ -11,7 +11,7 @@ from service.environment import Environment
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import quoted
-from service.errors import InvalidInputError, NotFoundError
+from service.errors import InvalidInputError, NotFoundError, StoreCorruptError
 from service.json_values import JsonObject
 from service.store.access_tables import KeyTable, RequestCounter
 
@@ -44,11 +44,15 @@ class KeyAdmin:
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
         """Issue a key with the fields and the lifetime of an old one. The old key expires after the overlap.
 
-        If the old key was to expire earlier, it still does. Raises NotFoundError if it is missing or unreadable.
+        If the old key was to expire earlier, it still does. Raises NotFoundError if it is missing, and
+        StoreCorruptError if it is unreadable.
         """
-        old, now = read_record(key_id, await self._table.get(key_id)), self._now()
-        if old is None:
+        stored, now = await self._table.get(key_id), self._now()
+        if stored is None:
             raise _no_such(key_id)
+        old = read_record(key_id, stored)
+        if old is None:
+            raise StoreCorruptError(f"the record of API key {quoted(key_id)} is unreadable; it can only be revoked")
         life = None if old.expires_at is None else now + (old.expires_at - old.created_at)
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)

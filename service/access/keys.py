@@ -20,7 +20,8 @@ from service.store.access_tables import KeyTable
 
 MOST_WRONG_KEYS = 20  # for each address, in each window
 WINDOW_SECONDS = 60.0
-_MOST_CACHED = 4096  # maximum number of addresses with counts, and of cached keys
+_MOST_ADDRESSES = 4096  # maximum number of addresses with counts
+_MOST_CACHED = 4096  # maximum number of cached keys
 
 
 class WrongKeys:
@@ -37,7 +38,7 @@ class WrongKeys:
         if ends <= now:
             ends, seen = now + WINDOW_SECONDS, 0
         self._windows[source] = ends, seen + 1
-        if len(self._windows) > _MOST_CACHED:
+        if len(self._windows) > _MOST_ADDRESSES:
             self._windows.popitem(last=False)
         return max(1, math.ceil(ends - now)) if seen >= MOST_WRONG_KEYS else None
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from service.__main__ import app
 from service.access.key_admin import KeyAdmin
+from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
@@ -98,6 +99,8 @@ async def test_a_damaged_record_stops_its_key_only(
     listed = await site.keys.all()
     assert listed[broken.id] is None
     assert listed[sound.id] is not None
+    with pytest.raises(StoreCorruptError, match="is unreadable; it can only be revoked"):
+        await site.keys.rotate(broken.id, 60.0)
     await site.keys.revoke(broken.id)
     assert await site.table.get(broken.id) is None
 

@@ -349,7 +349,7 @@ def test_addresses_of_one_network_are_one_source(one: str, other: str, same: boo
 
 
 def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.access.keys._MOST_CACHED", 3)
+    monkeypatch.setattr("service.access.keys._MOST_ADDRESSES", 3)
     keys = WrongKeys(Clock())
     for address in ("a", "b", "c"):
         counted(keys, address, MOST_WRONG_KEYS)
