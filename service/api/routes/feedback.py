@@ -83,7 +83,7 @@ _HEADERS = {
 _DOCUMENTED: JsonObject = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FeedbackRequest"}}},
+        "content": {"application/json": {"schema": _FEEDBACK_SCHEMA}},
     },
     "parameters": [
         {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
