@@ -70,7 +70,7 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
 
 @compiled
 def narrow(eligible: BoolArray, i: int, numbers: FloatArray) -> int:
-    """Move the numbers of the labels eligible for context i to the front of numbers (K,); return K', their count."""
+    """Move the entries of `numbers` (K,) of labels that are eligible for context i to the front; return their count."""
     if eligible.shape[1] == 0:
         return len(numbers)
     count = 0
@@ -142,9 +142,10 @@ def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters, encoded for them.
 
-    The first two arguments of each are the parameters and the state. `decide(…, contexts, eligible, distributions,
-    evidence)` overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
-    `locate(…, contexts)` returns the contexts for `decide`, for example with rows of the state as indices.
+    The first two arguments of each are the parameters and the state. For labels, `decide(…, contexts, eligible,
+    distributions, evidence)` overwrites distributions (n, K) and evidence (n, E); `CompiledActionLearner` has the
+    signature for actions. `fold(…, rounds)` changes the state in place. `locate(…, contexts)` returns the contexts as
+    `decide` expects them: a growing learner replaces each feature's index by that of its row in the state.
     """
 
     parameters: tuple[Any, ...]

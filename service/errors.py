@@ -13,9 +13,9 @@ from typing import ClassVar, TypeVar, cast
 
 
 class WagerError(Exception):
-    """The base of all intentional errors of the service.
+    """The base of all errors that the service raises deliberately.
 
-    The first line of a subclass's docstring, without the period, is the title of the problem that clients get.
+    The first line of the docstring of a subclass with a slug, without the period, is the title that clients get.
 
     Attributes:
         detail: human-readable description, without the field.
@@ -324,7 +324,7 @@ READING_ERRORS = (ModelNotFoundError, NewerVersionError, StoreCorruptError)
 """Errors of reading a model."""
 
 WRITING_ERRORS = (*READING_ERRORS, StoreFullError)
-"""Errors of reading and changing a model."""
+"""Errors of requests that write something for a model, such as a snapshot."""
 
 CHANGE_ERRORS = (*WRITING_ERRORS, PreconditionRequiredError, PreconditionFailedError, TooManyChangesError)
-"""Errors of a change of a model."""
+"""Errors of requests that change a model's definition or state, which need If-Match."""

@@ -6,7 +6,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONGEST = (
+    "simulation/test_simulation.py",
+    "learners/contract/test_growth.py",
+    "browser/test_dashboard.py",
     "service/operations/test_restarts.py",
+    "recordings/test_recordings.py",
     "toolkit/load/test_load.py",
     "service/observability/test_metrics.py",
     "service/operations/test_two_versions.py",
@@ -22,7 +26,7 @@ LONGEST = (
     "service/store/test_fleets.py",
     "service/operations/test_kernels.py",
 )
-"""Files under tests/ whose tests take longest, most of them because they start services."""
+"""Files under tests/ whose tests take longest, most of them because they start services or compile."""
 
 
 def longest_first(files: Sequence[str], items: Sequence[T], processes: int) -> list[T]:

@@ -16,7 +16,7 @@ from wager_client.errors import ProblemError, UnexpectedAnswerError
 Json = Mapping[str, Any]  # a JSON object
 
 
-_LOCAL = {"local": True}  # marks fields that the service does not send
+_LOCAL = {"local": True}  # marks fields that `read` does not take from the JSON object
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Prediction:
         is_default: whether this is the caller's default, because the service was away. The model never learns from it.
     """
 
-    prediction_id: str | None  # for feedback; None for a default answer
+    prediction_id: str | None  # for feedback, but slots have ids; None for a default answer
     model: str
     label: str | None = None
     labels: tuple[str, ...] | None = None  # the set or ranking; None if the model answers one label
     propensity: float | None = None  # the probability of the answer; None for a default answer, or with `top`
     rounds_seen: int | None = None
     expires_at: datetime | None = None
-    distribution: Mapping[str, float] | None = None  # the probability of each label, if requested
+    distribution: Mapping[str, float] | None = None  # each label's probability, or that it is in the set; if requested
     holdout: bool = False  # whether the holdout's policy answered instead of the model's
     slots: tuple[Slot, ...] | None = None  # the answers in order, with `top`
     is_default: bool = field(default=False, metadata=_LOCAL)
@@ -125,7 +125,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a model's log: a prediction and its feedback."""
+    """One round of a model's log: a prediction and its outcome."""
 
     round: int
     prediction_id: str
@@ -203,7 +203,7 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field that the service sends, and whether it is required."""
+    """Return the type of each field that `read` takes, and whether it is required."""
     hints = get_type_hints(kind)
     return {
         each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)

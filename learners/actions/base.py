@@ -27,7 +27,7 @@ class ActionProblem:
 
     @property
     def n_labels(self) -> int:
-        """1, which is K in the layouts of states: there is one weight vector, however many candidates a round has."""
+        """Always 1: the size K of state arrays. There is one weight vector, however many candidates a round has."""
         return 1
 
     @property

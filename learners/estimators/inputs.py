@@ -1,6 +1,6 @@
-"""Reads the arguments of estimators: tables of features, labels of any type, and feedback.
+"""Reads the arguments of estimators: tables of features, labels (strings, integers, booleans), and feedback.
 
-Lists, numpy arrays, data frames and sparse matrices are recognized by their methods.
+Data frames and sparse matrices are recognized by their methods; numpy converts everything else.
 """
 
 from typing import Any, NamedTuple
@@ -133,7 +133,7 @@ AnyArray = npt.NDArray[Any]
 
 
 def read_labels(name: str, labels: object, n: int | None = None) -> AnyArray:
-    """Return labels (n,): strings, integers, booleans or whole floats. n may be None. Raises `ValueError` otherwise."""
+    """Return n labels, any number if n is None. Raises `ValueError` unless they are strings, booleans or integers."""
     if labels is None:
         raise ValueError(f"{name} is None; {name} should be a 1d array of labels")
     array = as_array(name, labels)
@@ -174,7 +174,7 @@ def sorted_classes(name: str, labels: object) -> AnyArray:
 
 
 def numbered(name: str, labels: AnyArray, classes: AnyArray) -> IntArray:
-    """Return the place of each label among the classes, (n,). Raises `ValueError`, which names an unknown label."""
+    """Return the place of each label among the classes, (n,). Raises a `ValueError` that names one that is not."""
     places = {value: place for place, value in enumerate(classes.tolist())}
     found = np.fromiter((places.get(value, -1) for value in labels.tolist()), np.int64, len(labels))
     if (found < 0).any():
@@ -204,7 +204,7 @@ def read_rewards(name: str, given: object, n: int) -> FloatArray:
 
 
 def read_bits(name: str, given: object, n: int) -> FloatArray:
-    """Return n numbers that are 0 or 1, from booleans or such numbers. Raises `ValueError` for anything else."""
+    """Return n booleans, or numbers that are 0 or 1, as floats. Raises `ValueError` for anything else."""
     bits = read_column(name, given, n)
     return _valid(name, bits, (bits == 0.0) | (bits == 1.0), "True or False, or 1 or 0; `rewards` takes fractions")
 
@@ -222,7 +222,7 @@ def _valid(name: str, numbers: FloatArray, valid: BoolArray, rule: str) -> Float
 
 
 def check_feedback(learner: AnyLearner, rewards: FloatArray, truths: IntArray | None) -> None:
-    """Raise `ValueError` if the learner needs true labels that are missing, or does not accept fractions."""
+    """Raise `ValueError` if the learner needs missing true labels, or refuses fractional rewards that are given."""
     if learner.needs_true_label and truths is None:
         raise ValueError(f"true_labels: missing; {learner.algorithm} with these hyperparameters learns from them")
     if not learner.accepts_rewards and ((rewards != 0.0) & (rewards != 1.0)).any():

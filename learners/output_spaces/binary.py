@@ -13,7 +13,7 @@ from learners.output_spaces.isotonic import clipped_fit
 
 
 class Binary(OutputSpace):
-    """Vectors of zeros and ones, with the Hamming loss / D and the norm ℓ2. The regularizer is (λ/2)‖y‖²."""
+    """Vectors of zeros and ones. Norm ℓ2, regularizer (λ/2)‖y‖²; the loss is the Hamming distance, divided by D."""
 
     norm_order = 2
     regularization: float | None

@@ -1,4 +1,4 @@
-"""Sets of labels that are listed one by one, with the squared regularizer or a conditional random field's."""
+"""Label sets given as a list, with the regularizer (λ/2)‖y‖² or with that of a conditional random field."""
 
 import math
 from functools import cached_property
@@ -29,8 +29,9 @@ Sets = Annotated[
 class Listed(Polytope):
     """Outputs are N listed vectors of D zeros and ones, with the Hamming loss / D and the regularizer (λ/2)‖y‖².
 
-    Norm ℓ2; ν and the diameter are the least and greatest distances of the vectors. If the vectors differ in c
-    coordinates, γ = √c/D, or 2√(m(c - m)/c)/D if every vector has m ones in these.
+    Norm ℓ2; ν and the diameter are the least and greatest distances between two vectors. Let c be the number of
+    coordinates that are not the same in all vectors. Then γ = √c/D, or 2√(m(c - m)/c)/D if every vector has exactly m
+    ones among these coordinates.
     """
 
     name = "listed"
@@ -51,7 +52,7 @@ class Listed(Polytope):
 
     @property
     def draw_cost(self) -> int:
-        """The cost of two projections. Each takes about as many steps as a mean needs vertices, at most D + 1."""
+        """The cost of two projections. Each takes about a step per vertex of the mean, at most min(N, D + 1)."""
         N, D = len(self.sets), self.dimension
         most = min(N, D + 1)
         return 2 * most * (N * D + most**2 * (D + most) // 8)
@@ -108,12 +109,13 @@ class Listed(Polytope):
 
 @hyperparameters
 class Crf(Listed):
-    """The same outputs and loss, with the loss of a conditional random field: -ln p(y), p(y) ∝ exp(⟨θ, y⟩/ρ).
+    """The outputs and the target loss of `Listed`; the surrogate is that of a conditional random field.
 
-    The regularizer is ρ times the least negative entropy of a law with mean ŷ, so ŷ is the mean of the law p, a softmax
-    over the list, and ỹ is drawn from p (Appendix B). Norm ℓ1, γ = 1/D, ν the least distance of the vectors, κ = 1.
-    λ = 4ρ/diameter², which is at least ρ/max‖y‖₁²: the second derivative of ln Σ exp⟨θ, y⟩ in a direction u is the
-    variance of ⟨u, y⟩, whose values lie in an interval of length ‖u‖_∞ times the diameter.
+    The surrogate is -ρ ln p(y), where p(y) ∝ exp(⟨θ, y⟩/ρ). The regularizer of a point is ρ times the least negative
+    entropy of a distribution over the list with this mean. So ŷ is the mean of p, and ỹ is drawn from p (Sakaue et al.
+    2024, Appendix B). Norm ℓ1, γ = 1/D, ν is the least distance between two vectors, κ = 1. λ = 4ρ/diameter²: the
+    second derivative of ln Σ exp⟨θ, y⟩ in a direction u is the variance of ⟨u, y⟩, and a variance is at most a quarter
+    of the squared length of the interval of its values, here ‖u‖_∞ times the diameter.
     """
 
     norm_order = 1

@@ -14,10 +14,10 @@ from learners.output_spaces.base import Constants, OutputSpace
 
 @hyperparameters
 class Multiclass(OutputSpace):
-    """Outputs e_1 … e_K, zero-one loss, λ > 1 times the negative entropy as regularizer: the logistic loss.
+    """Outputs e_1 … e_K with the zero-one loss; the surrogate is the logistic loss.
 
-    With λ = 1/ln 2, the default, S is the base-2 logistic loss of scores in bits, log2 Σ 2^θ_k - θ_y. The scores of
-    Theorem 5.1 are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
+    The regularizer is λ times the negative entropy, λ > 1. With λ = 1/ln 2, the default, the surrogate is
+    log2 Σ 2^θ_k - θ_y; Sakaue et al. 2024, Theorem 5.1, has scores that are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
     """
 
     norm_order = 1

@@ -34,13 +34,13 @@ from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16  # bytes of one entry of a vector: its index and its value
-_CANDIDATES_AT_ONCE = 10_000  # maximum candidates decided together, unless one request has more
+_CANDIDATES_AT_ONCE = 10_000  # maximum candidates decided together; any request fits
 
 
 class ActionChoice(Choice):
     """Chooses among the actions of a request.
 
-    Predictions that saw fewer than `since` changes contain another learner's evidence, of any size.
+    `since` is the number of the change that set the learner: see `RecordFormat`.
     """
 
     things = "actions"

@@ -1,4 +1,4 @@
-"""Reads models from the store: a definition, then its changes in one pass."""
+"""Builds models from their stored form: a definition, then its changes in one pass."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ from service.store.stored_models import ModelKey, StoredModel, digest_at, digest
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors for unknown fields or choices
 _MOST_BYTES = 64 * 2**20  # approximate maximum bytes of a reader's cached models
-_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # in memory: of a model without labels, and per character of its JSON
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # estimated bytes: of any model, and more per character of JSON
 
 
 def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
@@ -49,7 +49,7 @@ def is_newer(error: Exception) -> bool:
 
 
 class ModelReader:
-    """Reads models from the store. Caches those that it read last, so that each change is read once."""
+    """Builds models from their stored form. Caches those that it built last, so that each change is read once."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
@@ -57,7 +57,7 @@ class ModelReader:
         self._bytes = 0
 
     async def read(self, stored: StoredModel, change_count: int | None = None) -> Model:
-        """Read a stored model as `read_model` does. Return a copy: what callers compute must not stay in the cache."""
+        """Read a stored model as `read_model` does. Return a copy: properties that it caches are freed with it."""
         newest, _ = self._newest.get(stored.key, (None, 0))
         model = await read_model(self._compute, stored, change_count, newest)
         if model.change_count == len(stored.history):
@@ -76,7 +76,7 @@ class ModelReader:
 async def read_model(
     compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
 ) -> Model:
-    """Read a stored model after the first `change_count` of its changes, or after all of them.
+    """Read a stored model as it was after its first `change_count` changes, or as it is now if that is None.
 
     `known` may be an earlier version of the model. If it matches the stored digests, only later changes are read.
     """
@@ -91,7 +91,7 @@ async def read_model(
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the estimated cost of reading a definition and its changes. Learners compare all pairs of listed sets."""
+    """Return the estimated cost of reading a definition and its changes: quadratic in the number of `sets`, if any."""
     pairs = stored.definition.partition('"sets":[')[2].partition("]")[0].count(",") ** 2
     return _characters(stored) * costs.DEFINITION_CHARACTER + pairs * costs.DEFINITION_PAIR
 
@@ -101,7 +101,7 @@ def _characters(stored: StoredModel) -> int:
 
 
 def stored_model(stored: StoredModel, change_count: int | None = None, base: Model | None = None) -> Model:
-    """Read a stored model after the first `change_count` of its changes, starting from `base`, an earlier version.
+    """Read a stored model as it was after its first `change_count` changes, starting from `base`, an earlier version.
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.

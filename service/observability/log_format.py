@@ -12,7 +12,7 @@ from service.json_values import JsonObject
 
 LogFormat = Literal["auto", "json", "console"]
 
-_MOST_CHARACTERS = 4000  # maximum length of a text in an event
+_MOST_CHARACTERS = 4000  # longer texts of an event are cut; tracebacks are not
 
 
 def configuration(log_format: LogFormat) -> JsonObject:

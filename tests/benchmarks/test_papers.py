@@ -26,7 +26,7 @@ EXPERIMENT = ["--rates", "0.03125,0.25", "--backend", "sequential"]
 TABLES = ["--streams", "synsep", "--learners", "banditron,uniform,vowpal-wabbit", "--backend", "sequential"]
 RIVALS = ["--new", "squarecb", "--old", "banditron", "--backend", "sequential"]
 COMMANDS = {
-    "groups": ["run", "groups", *SHORT, *EXPERIMENT, "--learners", "banditron,gaptron,soba-diagonal"],
+    "groups": ["run", "groups", *SHORT, *EXPERIMENT, "--learners", "banditron,gaptron"],
     "defaults-synsep": ["defaults", *SHORT, *TABLES],
     "contest": ["contest", *SHORT, "--streams", "synsep,several", *RIVALS],
     "drift": ["drift", "--streams", "synnonsep", "--rounds", "2000", "--seeds", "1", "--jobs", "1"],

@@ -79,7 +79,7 @@ class Wish(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The examples of a file, and the features of a model for them."""
+    """The examples of a file, and the `features` field of a model definition that fits them."""
 
     examples: Examples
     features: JsonObject

@@ -2,8 +2,8 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4. Answers
-and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the random answer;
-late updates use this evidence unless `delayed_update` is `recompute`.
+and truths are vertices of the space, which are vectors. The evidence of a decision is the decoded mean ŷ, and what
+else the distribution of the answer depends on; late updates use it unless `delayed_update` is `recompute`.
 """
 
 import math
@@ -74,12 +74,12 @@ _ROW_COST = 100_000  # multiply-adds that take as long as Python's overhead per 
 
 @hyperparameters
 class Structured(FullInformation, CheckedLearner[DescentState]):
-    """The base class of this family's structured learners.
+    """The base class of this family's learners over an output space: ordinal levels, label sets and rankings.
 
-    Each round with a known true answer y changes W by -η (ŷ - y) x'. If a radius is given, W is then projected onto the
-    ball of this radius. Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the
-    step `theorem`, for any sequence of rounds, the expected target loss exceeds the surrogate loss of any U by at most
-    (1 - a) b ‖U‖² / (4 (1 - m) m), where m = min(1/2, a).
+    Each round with a known true answer y takes a gradient step of -η (ŷ - y) xᵀ (`learners.mathematics.descent`). If a
+    radius is given, W is then projected onto the ball of this radius. Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see
+    `learners.output_spaces.base.Constants`). With the step `theorem`, for any sequence of rounds, the expected target
+    loss exceeds the surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), where m = min(1/2, a).
     """
 
     loss_name: ClassVar[str]  # the target loss, in words, for the guarantee
@@ -151,7 +151,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def surrogate_gap(self) -> float:
-        """a of the theorems, in (0, 1): the share of the surrogate loss that decoding leaves to pay for the regret."""
+        """a of the theorems, in (0, 1): target loss is at most 1 - a times the surrogate; the rest offsets regret."""
         return 1.0 - self.space.constants.loss_share
 
     @property
@@ -202,7 +202,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
 
 class Drawing(Structured):
-    """A structured learner whose answers are rows of K numbers. Its decoding runs in Python, one context at a time."""
+    """A learner that answers with rows of K numbers. It decodes in Python, one context at a time."""
 
     @abstractmethod
     def rows(self, vertices: FloatArray) -> IntArray:

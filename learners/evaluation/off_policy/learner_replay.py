@@ -1,7 +1,8 @@
 """Replays a log to another learner: computes its distribution for each round, then folds the round.
 
 Before round t, the learner has folded rounds 1 … t-1, so its policy π_t does not depend on the round that evaluates it
-(progressive validation). Then it folds the label that was served, with its propensity, which weights the update.
+(progressive validation). Then it folds the round as logged: learners from bits weight the update by the logged
+propensity, learners with full information use the true label.
 """
 
 from typing import NamedTuple
@@ -26,12 +27,12 @@ class Replay(NamedTuple):
 def replay(
     learner: AnyLearner, rounds: LoggedRounds, state: State = None, seed: int = 0, in_python: bool = False
 ) -> Replay:
-    """Replay n rounds to a learner that answers with single labels. Holdout rounds are not folded.
+    """Replay n rounds to a learner that answers single labels. Holdout rounds, which others answered, are not folded.
 
     `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. `seed`
-    seeds the random numbers that some updates use. `in_python` yields bit-identical results without compiling the loop
-    for this learner, which takes longer than about 100,000 rounds in Python. Raises `InvalidArrayError` if the learner
-    cannot learn from the rounds.
+    seeds the random numbers that some updates use. `in_python` skips compiling the loop for this learner, with
+    bit-identical results; compiling takes as long as about 100,000 rounds in Python. Raises `InvalidArrayError` if the
+    learner cannot learn from the rounds.
     """
     _check(learner, rounds)
     played = Rounds(

@@ -28,7 +28,10 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
 
     @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
     async def readyz() -> Readiness:
-        """Return 200 and the store's durability; 503 if the store accepts no write, or this worker is stopping."""
+        """Return 200 and the store's durability; 503 if the store is unfit to keep data, or this worker is stopping.
+
+        A store is unfit if a server refuses a test write, may evict keys, runs no scripts, or lacks replicas.
+        """
         if stops():
             raise StoppingError("this worker is stopping: send new requests to another one")
         readiness, warnings = await check(), list[str]()

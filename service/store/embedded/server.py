@@ -58,7 +58,7 @@ _STATES = (
 )
 
 _LOOKS_PER_QUESTION = 10
-"""Checks of a running server for each query of how much is unwritten; a query takes about a millisecond."""
+"""The server is asked how much is unwritten at every tenth check only: a query takes about a millisecond."""
 
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -142,7 +142,7 @@ class EmbeddedServer:
         self._refuses = _NOTHING  # _NOTHING, _DATA or _ALL
         self._behind = ""  # what is unwritten of the append-only file, if both of the last two queries found some
         self._lost = ""  # how the server may have lost data when it ended unexpectedly, as the end of a sentence
-        # Prevents a restart during the final stop.
+        # Held while a process starts and while `_stopping` is set, so that no restart slips past `stop`.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
         self._ready = threading.Event()
@@ -302,7 +302,7 @@ class EmbeddedServer:
         if refuses == self._refuses:
             return
         try:
-            with _client_of(self.url) as client:  # it has no replicas, so it refuses all writes if it needs one
+            with _client_of(self.url) as client:  # without replicas, a server that requires one refuses writes
                 limit, replicas = 1 if refuses else self._memory, int(refuses == _ALL)
                 client.config_set("maxmemory", limit, "min-replicas-to-write", replicas)
         except redis.RedisError:  # the server is starting or ending; the next check tries again
