@@ -102,7 +102,7 @@ TooManySnapshotsError = _conflict(
 )
 ShadowLagsError = _conflict("ShadowLagsError", "shadow-lags", "The shadow lags too much to be promoted")
 PredictionConflictError = _conflict(
-    "PredictionConflictError", "prediction-conflict", "The prediction id exists with another request"
+    "PredictionConflictError", "prediction-conflict", "The prediction id is already in use for a different request"
 )
 NotActivatedError = _conflict("NotActivatedError", "not-activated", "The prediction is not activated")
 ImportPositionError = _conflict(
@@ -119,7 +119,7 @@ class PreconditionFailedError(WagerError, slug="precondition-failed", status=412
 
 
 class AccessError(WagerError):
-    """The client may not send this request, or not now."""
+    """The client is not allowed to send this request, or must wait before it sends it."""
 
 
 class UnauthenticatedError(AccessError, slug="invalid-api-key", status=401):
@@ -249,18 +249,18 @@ TooManyFeaturesError = _invalid("TooManyFeaturesError", "too-many-features", "Th
 NormExceededError = _invalid("NormExceededError", "norm-exceeded", "The context exceeds the model's norm bound")
 UnknownLabelError = _invalid("UnknownLabelError", "unknown-label", "The model has no such label")
 RetiredLabelError = _invalid("RetiredLabelError", "label-retired", "The model has retired the label")
-DuplicateLabelsError = _invalid(
-    "DuplicateLabelsError", "duplicate-labels", "A label, or the id of an action, occurs twice"
-)
+DuplicateLabelsError = _invalid("DuplicateLabelsError", "duplicate-labels", "A list names a label or an action twice")
 TooFewLabelsError = _invalid("TooFewLabelsError", "too-few-labels", "A model needs at least two labels")
 LabelsFixedError = _invalid("LabelsFixedError", "labels-fixed", "The labels of the learner cannot change")
 ModeError = _invalid("ModeError", "wrong-mode", "The mode of the model does not allow the request")
-EligibleError = _invalid("EligibleError", "eligible-unsupported", "The requests of the model cannot name labels")
+EligibleError = _invalid(
+    "EligibleError", "eligible-unsupported", "Requests to this model cannot set eligible, baseline or policy"
+)
 BaselineNeededError = _invalid("BaselineNeededError", "baseline-needed", "The holdout of the model needs the baseline")
 TooManyChangesError = _invalid("TooManyChangesError", "too-many-changes", "The model has reached the limit of changes")
 TooManyShadowsError = _invalid("TooManyShadowsError", "too-many-shadows", "The model has reached the limit of shadows")
 ShadowLearnerError = _invalid("ShadowLearnerError", "learner-cannot-shadow", "The learner cannot shadow the model")
-WrongTruthError = _invalid("WrongTruthError", "wrong-truth", "The model cannot give the true answer")
+WrongTruthError = _invalid("WrongTruthError", "wrong-truth", "The true answer is not one that this model could give")
 NoDistributionError = _invalid("NoDistributionError", "no-distribution", "The distribution cannot be listed")
 NotEvaluableError = _invalid("NotEvaluableError", "not-evaluable", "The answers of the model cannot be evaluated")
 InconsistentFeedbackError = _invalid(
@@ -268,11 +268,11 @@ InconsistentFeedbackError = _invalid(
 )
 LabelNeededError = _invalid("LabelNeededError", "label-needed", "The learner needs the true label")
 RewardNotAloneError = _invalid(
-    "RewardNotAloneError", "reward-not-alone", "A reward excludes correct and the true answer"
+    "RewardNotAloneError", "reward-not-alone", "A reward cannot be sent together with correct or a true answer"
 )
 RewardNotAcceptedError = _invalid("RewardNotAcceptedError", "reward-not-accepted", "The learner accepts no rewards")
 ClosingPolicyError = _invalid(
-    "ClosingPolicyError", "closing-policy", "Policies for expired predictions exclude each other"
+    "ClosingPolicyError", "closing-policy", "The policies for expired predictions contradict each other or the learner"
 )
 UnknownAlgorithmError = _invalid("UnknownAlgorithmError", "unknown-algorithm", "The algorithm does not exist")
 FeaturesError = _invalid("FeaturesError", "invalid-features", "The features contradict each other or the learner")
@@ -286,7 +286,9 @@ LabelsOrActionsError = _invalid("LabelsOrActionsError", "labels-or-actions", "A 
 ActionLearnerError = _invalid("ActionLearnerError", "learner-without-actions", "The learner needs labels")
 ActionsNotAllowedError = _invalid("ActionsNotAllowedError", "actions-not-allowed", "The model has labels")
 NoActionsError = _invalid("NoActionsError", "no-actions", "There are no actions to choose from")
-DuplicateActionError = _invalid("DuplicateActionError", "duplicate-actions", "An action occurs twice")
+DuplicateActionError = _invalid(
+    "DuplicateActionError", "duplicate-actions", "Two actions of the request have the same id"
+)
 TooManyActionsError = _invalid("TooManyActionsError", "too-many-actions", "There are too many actions")
 UnknownActionError = _invalid("UnknownActionError", "unknown-action", "The request has no such action")
 TopUnsupportedError = _invalid("TopUnsupportedError", "top-unsupported", "The answers of the model have no slots")

@@ -50,7 +50,9 @@ HistoryLostError = _kind(ConflictError, "history-lost", "The store has lost chan
 ImportPositionError = _kind(ConflictError, "import-position", "Rounds of the source before these are missing")
 ModelExistsError = _kind(ConflictError, "model-exists", "A model with this name already exists")
 NotActivatedError = _kind(ConflictError, "not-activated", "The prediction is not activated")
-PredictionConflictError = _kind(ConflictError, "prediction-conflict", "The prediction id exists with another request")
+PredictionConflictError = _kind(
+    ConflictError, "prediction-conflict", "The prediction id is already in use for a different request"
+)
 ShadowLagsError = _kind(ConflictError, "shadow-lags", "The shadow lags too much to be promoted")
 SnapshotExistsError = _kind(ConflictError, "snapshot-exists", "The id names another snapshot")
 SnapshotNeededError = _kind(ConflictError, "snapshot-needed", "A change in the log needs the snapshot")
@@ -64,11 +66,13 @@ UnknownHostError = _kind(ProblemError, "unknown-host", "The service does not hav
 ActionsNotAllowedError = _kind(InvalidInputError, "actions-not-allowed", "The model has labels")
 BaselineNeededError = _kind(InvalidInputError, "baseline-needed", "The holdout of the model needs the baseline")
 BatchTooLargeError = _kind(InvalidInputError, "batch-too-large", "The batch has too many items")
-ClosingPolicyError = _kind(InvalidInputError, "closing-policy", "Policies for expired predictions exclude each other")
-DuplicateActionsError = _kind(InvalidInputError, "duplicate-actions", "An action occurs twice")
-DuplicateLabelsError = _kind(InvalidInputError, "duplicate-labels", "A label, or the id of an action, occurs twice")
+ClosingPolicyError = _kind(
+    InvalidInputError, "closing-policy", "The policies for expired predictions contradict each other or the learner"
+)
+DuplicateActionsError = _kind(InvalidInputError, "duplicate-actions", "Two actions of the request have the same id")
+DuplicateLabelsError = _kind(InvalidInputError, "duplicate-labels", "A list names a label or an action twice")
 EligibleUnsupportedError = _kind(
-    InvalidInputError, "eligible-unsupported", "The requests of the model cannot name labels"
+    InvalidInputError, "eligible-unsupported", "Requests to this model cannot set eligible, baseline or policy"
 )
 InconsistentFeedbackError = _kind(InvalidInputError, "inconsistent-feedback", "The feedback contradicts itself")
 InterceptNotAllowedError = _kind(InvalidInputError, "intercept-not-allowed", "The learner does not allow an intercept")
@@ -99,7 +103,9 @@ OutOfRangeError = _kind(
     InvalidInputError, "out-of-range", "A number, or the length of a string or list, is out of range"
 )
 RewardNotAcceptedError = _kind(InvalidInputError, "reward-not-accepted", "The learner accepts no rewards")
-RewardNotAloneError = _kind(InvalidInputError, "reward-not-alone", "A reward excludes correct and the true answer")
+RewardNotAloneError = _kind(
+    InvalidInputError, "reward-not-alone", "A reward cannot be sent together with correct or a true answer"
+)
 TooFewChoicesError = _kind(InvalidInputError, "too-few-choices", "There are fewer choices than slots")
 TooFewLabelsError = _kind(InvalidInputError, "too-few-labels", "A model needs at least two labels")
 TooManyActionsError = _kind(InvalidInputError, "too-many-actions", "There are too many actions")
@@ -124,7 +130,7 @@ WrongContextLengthError = _kind(InvalidInputError, "wrong-context-length", "The 
 WrongFeatureTypeError = _kind(InvalidInputError, "wrong-feature-type", "The value of a feature has the wrong type")
 WrongFeatureValueError = _kind(InvalidInputError, "wrong-feature-value", "The feature does not allow this value")
 WrongModeError = _kind(InvalidInputError, "wrong-mode", "The mode of the model does not allow the request")
-WrongTruthError = _kind(InvalidInputError, "wrong-truth", "The model cannot give the true answer")
+WrongTruthError = _kind(InvalidInputError, "wrong-truth", "The true answer is not one that this model could give")
 WrongTypeError = _kind(InvalidInputError, "wrong-type", "A value has the wrong JSON type")
 PreconditionRequiredError = _kind(PreconditionError, "precondition-required", "The request lacks the header If-Match")
 OpenPredictionsFullError = _kind(
