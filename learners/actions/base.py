@@ -4,7 +4,7 @@ Each round has its own candidates, each with a feature vector of the context and
 weight vector, so it can score an action that it has never seen. Its verbs are::
 
     init() -> state
-    decide(state, candidates) -> distributions           one probability per candidate; those of a round sum to 1
+    decide(state, candidates) -> distributions           one probability per candidate; they sum to 1 in each round
     fold(state, rounds) -> state                         rounds contain the chosen candidates only
 
 The caller draws a candidate and stores its vector, its probability and the number of eligible candidates. Together

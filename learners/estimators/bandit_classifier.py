@@ -108,7 +108,7 @@ class BanditClassifier(WithParameters):
 
     Args:
         algorithm: a learner that answers single labels; docs/learners.md lists them.
-        hyperparameters: those of the learner, by name; the others have their defaults.
+        hyperparameters: values for some of the learner's hyperparameters, by name; the rest keep their defaults.
         norm: the norm policy: "none", "scale", "unit", "reject", or "default" for that of the learner.
         norm_bound: the bound on the norm of contexts, from 1e-6 to 1e6.
         intercept: whether contexts get a constant feature, or "default" for the learner's default.

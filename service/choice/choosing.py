@@ -24,7 +24,7 @@ class Chosen(NamedTuple):
     sound: BoolArray  # (n * m,), whether propensity and evidence are finite
     contexts: Contexts  # to be stored: n * m, or n if the slots of a request share its context
     parts: OptionalFields  # stored beside the contexts
-    candidates: Candidates  # those of the first slot
+    candidates: Candidates  # for the first slot
     probabilities: FloatArray  # of these candidates
 
 

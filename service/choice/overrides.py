@@ -15,7 +15,7 @@ class Override(NamedTuple):
     """Which requests of a batch another policy answers instead of the learner, and that policy's probabilities."""
 
     rows: BoolArray  # (n,), the mask of these requests
-    probabilities: FloatArray  # (m,), of all candidates; those of the other requests are unused
+    probabilities: FloatArray  # (m,), one per candidate of the batch; unused outside `rows`
 
 
 def override_of(

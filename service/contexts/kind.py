@@ -198,7 +198,7 @@ class ContextKind(ABC, Generic[GivenT]):
         raise TypeError(f"{self.name} features have no names")
 
     def factor_names(self, context: object) -> list[str]:
-        """Return the names of a parsed context's features, in the order of `factors`, then those of the products."""
+        """Return the names of a parsed context's features and then of its products, in the order of `factors`."""
         return [part.name for part in self.feature_entries(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:

@@ -27,7 +27,7 @@ class Replacing:
         return await self._continue_from("initial", name, versions, by)
 
     async def roll_back(self, name: str, snapshot: str, versions: Collection[str], by: str | None) -> Described:
-        """Replace a model's state and learner with those of a kept snapshot; return the model's description.
+        """Restore a model's state and learner from a kept snapshot; return the model's description.
 
         Labels, retirements and policies stay as they are. The log and the statistics continue; the rollback itself
         becomes an entry of the log. `versions` are the versions of the model that the caller accepts as the current

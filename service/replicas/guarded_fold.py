@@ -75,7 +75,7 @@ class Recomputing(Folder):
     def take(self, n: int) -> FloatArray:
         """Return the probabilities of the served labels in the n rounds that `learn` has just folded, (n,).
 
-        They are those of the learner's own distribution before it learns each round.
+        The learner computed each one before it learned that round.
         """
         # If a fold fails, `learn` repeats its rounds one by one, so the other parts repeat what the first part covers.
         parts, self._probabilities = self._probabilities, []

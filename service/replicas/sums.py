@@ -69,8 +69,8 @@ FAVOURITE = 0.5
 def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolArray, labels: int) -> LabelSums:
     """Return sums by kind of draw, instead of by label, with n more rounds. `labels` is K.
 
-    The first sums are those of the draws of favourites. For each of `CLIPS`, they are followed by the sums of all
-    explored draws, with their weights clipped at this bound.
+    The first entry sums the draws of favourites. Then each of `CLIPS` has an entry that sums all explored draws, with
+    weights clipped at this bound.
     """
     favourite, n = p > FAVOURITE, len(p)
     rows = [np.flatnonzero(favourite), *[np.flatnonzero(~favourite)] * len(CLIPS)]
@@ -125,7 +125,7 @@ class Epoch(NamedTuple):
 class LatestRounds(NamedTuple):
     """The current epoch and the one before."""
 
-    places: int = 0  # rounds of the log in the current epoch, those of the holdout included
+    places: int = 0  # rounds of the log in the current epoch, including holdout rounds
     current: Epoch = Epoch()
     before: Epoch = Epoch()
 

@@ -76,7 +76,7 @@ class ModelTable(Protocol):
         """Return the first `limit` names of models, sorted. Some of the models may be gone."""
 
     async def list_busiest(self, limit: int) -> list[str]:
-        """Return up to `limit` names: those of the busiest models, then others by name. Some models may be gone."""
+        """Return up to `limit` names of models, the busiest first, then others by name. Some models may be gone."""
 
     async def count_traffic(self, predictions: Mapping[str, int]) -> None:
         """Count new predictions as traffic of their models: `predictions` has their number, at least 1, by model name.

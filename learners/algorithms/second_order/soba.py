@@ -1,9 +1,9 @@
 """SOBA: a second-order perceptron for bandit multiclass classification.
 
 Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret",
-ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants are corrected to those of the proofs, and only accepted
-rounds count in the theorems' sums. Theorem 4 leaves its constants open; they follow from Theorem 2. A hinge loss h is
-at most 1 + 2XM for M = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXM h/(2 - η). So with
+ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants follow the proofs where the statements differ, and
+only accepted rounds count in the theorems' sums. Theorem 4 leaves its constants open; they follow from Theorem 2. A
+hinge loss h is at most 1 + 2XM for M = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXM h/(2 - η). With
 G = d K² ln(1 + 2TX²/(a d K)), the excess over the hinge loss L is at most η(2XML + a‖U‖²) + G/(γη) + γT.
 
 Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their

@@ -28,16 +28,7 @@ class Waiting(NamedTuple):
 
 
 class RecordFormat:
-    """Encodes and decodes one model's predictions and rounds.
-
-    Args:
-        answers: the codec of the model's answers.
-        evidence_size: E, the number of evidence values per prediction.
-        contexts: the codec of the model's contexts.
-        has_actions: whether the model's rounds may have actions.
-        since: the number of the change that set the learner; 0 if the definition did. Predictions that have seen fewer
-            changes contain the evidence of another learner, which may have any size.
-    """
+    """Encodes and decodes one model's predictions and rounds. The arguments are the same as for `StoredRounds`."""
 
     def __init__(
         self,
