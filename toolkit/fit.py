@@ -28,9 +28,10 @@ from service.replicas.statistics import SLOTS, RoundStatistics
 from service.schemas.models import ModelDefinition
 from service.settings import Settings
 from toolkit import ToolError
+from toolkit.backup_folder import write_file
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError
-from toolkit.files.options import FeatureColumns, FeaturePrefix, LabelColumn, TextColumns, names_in
+from toolkit.files.options import FeatureColumns, FeaturePrefix, LabelColumn, TextColumns, learner_in, names_in
 from toolkit.files.readers import Reader, open_reader, survey
 from toolkit.files.rows import shape_of
 from toolkit.remote import DEFAULT_URL, AsJson, Key, Url, call, connect, path_of
@@ -80,7 +81,7 @@ def fit(
     state, error = fit_rows(player, contexts, truths, seed)
     content = _file(new, state)
     if output is not None:
-        output.write_bytes(content)
+        write_file(output, [content])
     else:
         with connect(url, api_key) as client:
             call(
@@ -100,7 +101,7 @@ def _new_model(name: str, found: JsonObject, learner: str, size: int | None) -> 
             raise ToolError(f"--size: is for named features; the rows have {kind} ones")
         found["features"] = {**found["features"], "size": size}
     try:
-        choice = json.loads(learner) if learner.lstrip().startswith("{") else {"algorithm": learner}
+        choice = learner_in(learner)
         body = {"name": name, **found, "learner": choice, "mode": "frozen"}
         return new_model(ModelDefinition.model_validate_json(json.dumps(body)), "", _LIMITS)
     except WagerError as error:

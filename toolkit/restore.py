@@ -38,9 +38,10 @@ def restore(
         check_file(folder, note)
     with connect(url, api_key) as client:
         ends = [(note.name, _restore(client, folder, note)) for note in with_progress(wanted, lambda note: note.name)]
-    done, existing, left = ([name for name, end in ends if end == each] for each in ("restored", *_SKIPPED.values()))
+    outcomes = ("restored", *_SKIPPED.values())
+    done, existing, left = ([name for name, end in ends if end == each] for each in outcomes)
     skipped = f"; {len(existing)} existed and stay as they are" if existing else ""
-    refused = {name: end for name, end in ends if end not in ("restored", *_SKIPPED.values())}
+    refused = {name: end for name, end in ends if end not in outcomes}
     result = {"restored": done, "existing": existing, "not_allowed": left, "refused": refused}
     typer.echo(json.dumps(result) if as_json else f"{len(done)} models restored{skipped}")
     causes = [f"the API key does not allow models of these names: {', '.join(left)}"] if left else []

@@ -283,10 +283,7 @@ class Outbox:
     def _make_room(self, model: str) -> bool:
         """Drop a waiting entry, if `drop` allows this for a new entry of the model; return whether one was dropped."""
         failed, fresh = self._drops = self._drops or self._drop_orders()
-        retried = () if self._sending is self._fresh else self._sent
-        lanes = [each.lanes[model] for each in (self._failed, self._alone) if model in each.lanes]
-        own = chain(retried, *(lane.entries for lane in lanes))
-        if failed and (self._drop == "oldest" or all(each.model != model for each in own)):
+        if failed and (self._drop == "oldest" or not self._has_failed(model)):
             entry = failed.pop()
         elif fresh and self._drop == "oldest":
             entry = fresh.pop()
@@ -295,6 +292,11 @@ class Outbox:
         self._lose(entry, "dropped", "full")
         self._forget([entry])
         return True
+
+    def _has_failed(self, model: str) -> bool:
+        lanes = [pool.lanes.get(model) for pool in (self._failed, self._alone)]
+        retried = () if self._sending is self._fresh else self._sent
+        return any(lane and lane.entries for lane in lanes) or any(entry.model == model for entry in retried)
 
     def _drop_orders(self) -> tuple[DropOrder, DropOrder]:
         """Return two orders of dropping: failed feedback, longest lane first; and new feedback, oldest entry first."""

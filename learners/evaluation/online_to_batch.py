@@ -38,12 +38,16 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     if T == 0 or len(true_labels) != T:
         raise ValueError(f"{T} contexts and {len(true_labels)} true labels: the counts must be equal, and at least one")
     state, total = learner.init(), np.zeros((learner.n_scores, learner.problem.n_features))
+    is_local = learner.proved_step is not None and learner.radius is None  # a round changes its features' weights only
     for t, context in enumerate(one_by_one(contexts)):
-        total += learner.weights(state)
+        changed = context.indices if is_local else slice(None)
+        before = learner.weights(state._replace(direction=state.direction[changed]))
         truth, sure = true_labels[t : t + 1], np.ones(1)
         evidence = learner.decide_unchecked(state, context).evidence
         learner.fold_unchecked(state, Rounds.of_bits(context, truth, sure, sure > 0.0, truth, evidence, sure))
-    return total / T
+        after = learner.weights(state._replace(direction=state.direction[changed]))
+        total[:, changed] += (T - 1 - t) / T * (after - before)
+    return total
 
 
 def state_of(learner: Descending, weights: FloatArray) -> DescentState:

@@ -8,6 +8,7 @@ import numpy as np
 
 from learners.actions.vectors import Hashes
 from learners.base import FloatArray, IntArray
+from learners.mathematics.preparation import LARGEST_NUMBER
 from service.actions.definition import GivenAction, SourceAction
 from service.contexts.hashing import hashes_of
 from service.contexts.kind import ContextKind
@@ -15,9 +16,6 @@ from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
 _MOST_CACHED = 500_000  # features (12 MB) that fill a cache's recent generation, which then replaces the older one
-
-
-_LARGEST = 1e25  # `NamedReader` clips numbers beyond this magnitude
 
 
 class Factors(NamedTuple):
@@ -152,7 +150,7 @@ def _flat(given: object) -> list[tuple[str, str, float]] | None:
             if len(value) > MOST_TEXT:
                 return None
             found.append((path.partition(".")[0], f"{path}={value}", 1.0))
-        elif (kind is float or kind is int) and -_LARGEST <= value <= _LARGEST:
+        elif (kind is float or kind is int) and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
             found.append((path.partition(".")[0], path, float(value)))
         elif kind is bool:
             found.append((path.partition(".")[0], f"{path}=true" if value else f"{path}=false", 1.0))

@@ -151,7 +151,7 @@ def label_value(subject: Subject, sums: LabelSums, label: int) -> Estimate:
     """
     if not subject.has_contexts:
         return label_reward(sums, label)
-    covered = subject.covers(sum(sums.weights[label : label + 1]), sum(sums.weighed))
+    covered = subject.explores or subject.covers(sum(sums.weights[label : label + 1]), sum(sums.weighed))
     return _weighted(sums, slice(label, label + 1)) if covered else UNKNOWN
 
 

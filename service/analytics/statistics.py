@@ -37,7 +37,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
     """Return the statistics of a model for clients."""
     stats, statistics = model
     served, verdict = _served_reward(statistics), verdict_of(subject, statistics)
-    bound = bound_of(subject.learner, int(served.rounds))
+    bound, uniform = bound_of(subject.learner, int(served.rounds)), estimates.uniform_value(subject, statistics)
     n, held, with_feedback = statistics.weighed, statistics.holdout_rounds, statistics.rounds - statistics.expired
     return schemas.StatisticsAnswer(
         model=stats.name,
@@ -53,13 +53,13 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         reward=_mean(served),
         abstention=_abstention(subject, statistics),
         latest=_latest(statistics),
-        uniform=None if statistics.labels is None else _mean(estimates.uniform_value(subject, statistics)),
-        uniform_ips=uniform_ips(statistics) if _covers_uniform(subject, statistics) else None,
+        uniform=None if statistics.labels is None else _mean(uniform),
+        uniform_ips=None if uniform.mean is None else uniform_ips(statistics),
         best_label=_best_label(subject, statistics),
         labels=_label_answers(subject, statistics),
         other_labels=_other_labels(statistics),
         labels_note=_labels_note(subject, statistics),
-        curve=_curve(subject, statistics),
+        curve=_curve(subject, statistics, has_uniform=uniform.mean is not None),
         bound=schemas.BoundAnswer(guarantee=subject.learner.guarantee, mistakes=bound.mistakes, note=bound.note),
         exploration=_exploration(statistics),
         propensities=_histogram(PROPENSITY_BOUNDS, statistics.propensities, statistics.propensity_sum, n),
@@ -73,10 +73,6 @@ def uniform_ips(statistics: RoundStatistics) -> float | None:
     if not statistics.labels or not statistics.weighed:
         return None
     return statistics.reward_weights / (statistics.weighed * statistics.labels)
-
-
-def _covers_uniform(subject: Subject, statistics: RoundStatistics) -> bool:
-    return estimates.uniform_value(subject, statistics).mean is not None
 
 
 def _mean(estimate: Estimate) -> schemas.MeanAnswer:
@@ -143,10 +139,9 @@ def _share(part: float, total: int) -> float | None:
     return part / total if total else None
 
 
-def _curve(subject: Subject, statistics: RoundStatistics) -> schemas.CurveAnswer:
+def _curve(subject: Subject, statistics: RoundStatistics, *, has_uniform: bool) -> schemas.CurveAnswer:
     """Return the curve, with the estimate for uniform draws and the theorem's bound up to each point."""
     curve, points = statistics.curve, list[schemas.CurvePoint]()
-    has_uniform = statistics.labels is not None and _covers_uniform(subject, statistics)
     sums = [itertools.accumulate(column) for column in curve[2:]]
     for i, (rounds, reward, _, weights, weighted) in enumerate(zip(*sums, strict=True)):
         points.append(

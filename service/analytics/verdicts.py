@@ -90,10 +90,10 @@ class _Case:
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
     """Judge whether a model's decisions have settled, whether they beat chance, and whether they were better before."""
     latest = joined(statistics.latest)
-    if latest.rounds >= LEAST_ROUNDS and not latest.weighed:
-        return Verdict("exploring", "No recent round has a propensity with a finite weight.")
     if latest.rounds < LEAST_ROUNDS:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
+    if not latest.weighed:
+        return Verdict("exploring", "No recent round has a propensity with a finite weight.")
     found = _judged(_Case(subject, statistics, latest, latest.propensity / latest.weighed))
     fall = _fall(statistics, latest)
     if fall is None:

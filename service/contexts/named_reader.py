@@ -3,11 +3,11 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from learners.mathematics.preparation import LARGEST_NUMBER
 from service import errors
 from service.contexts.kind import Number
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME, MOST_TEXT
@@ -95,7 +95,6 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
     return f"got {quoted(value)}; {choices(value, tuple(values), 'allowed values')}"
 
 
-_LARGEST = 1e25  # numbers beyond this are clipped to it: see `learners.mathematics.preparation`
 _SURROGATE = re.compile("[\ud800-\udfff]")  # characters that UTF-8 cannot encode
 
 Features: TypeAlias = dict[str, float]  # the features of one namespace: numbers by name
@@ -124,12 +123,13 @@ class NamedReader:
     def paths(self, context: JsonMapping, above: str = "") -> Iterator[tuple[str, str]]:
         """Yield the name of each feature of a valid context, and the path of its value."""
         for name, value in context.items():
-            features, path = Features(), above + name
+            path = above + name
             if type(value) is dict:
                 yield from self.paths(value, f"{path}.")
             else:
+                features = Features()
                 self._read(path, value, features, 1)
-                yield from zip(features, repeat(path), strict=False)
+                yield from ((feature, path) for feature in features)
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
         _check_name(path)
@@ -192,9 +192,9 @@ def _add(features: Features, name: str, value: float, path: str) -> None:
 
 
 def _number(path: str, value: float) -> float:
-    if not -_LARGEST <= value <= _LARGEST:
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
         _check_finite(path, value)
-        return _LARGEST if value > 0 else -_LARGEST
+        return LARGEST_NUMBER if value > 0 else -LARGEST_NUMBER
     return float(value)
 
 

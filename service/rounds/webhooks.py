@@ -61,7 +61,8 @@ class Receiver:
 
     def member_of(self, field: str | None) -> str | None:
         """Return where a webhook has a field of feedback: the path in the settings, if they have one for it."""
-        return None if field is None else ".".join(self._members.get(field, (field,)))
+        name, dot, rest = (field or "").partition(".")
+        return None if field is None else ".".join(self._members.get(name, (name,))) + dot + rest
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
         """Parse the signature headers, so that unsigned webhooks are refused before their body is read.

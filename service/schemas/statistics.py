@@ -77,8 +77,7 @@ class CurvePoint(Answer):
     cumulative: float | None
     """The mean reward of all rounds up to here."""
     uniform: float | None
-    """The estimated reward of uniform draws over all rounds up to here; null for answers that are not one of K
-    labels."""
+    """The estimated reward of uniform draws over all rounds up to here; null if `uniform` has no mean."""
     bound: float | None
     """The mean reward that the theorem proves up to here, if a comparator has no loss; null if it proves no number."""
 
@@ -159,9 +158,10 @@ class StatisticsAnswer(Answer):
     """Null if the learner always answers, and has always done so."""
     latest: LatestAnswer
     uniform: Annotated[MeanAnswer | None, Field(examples=[None])]
-    """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels."""
+    """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels. It has no mean if
+    the learner explores nothing and drew too few of the labels."""
     uniform_ips: float | None
-    """The same by inverse propensity weighting over all rounds, without self-normalization."""
+    """The same by inverse propensity weighting over all rounds, without self-normalization; null without its mean."""
     best_label: Annotated[str | None, Field(examples=[None])]
     """The label whose `value` is largest, among those with at least 10 effective rounds."""
     labels: Annotated[list[LabelAnswer] | None, Field(examples=[[]])]

@@ -78,9 +78,9 @@ def evaluate(
         raise EvaluationError("name a file or folder, or a model with --model, and not both")
     features, text = options.names_in(feature_columns), options.names_in(text_columns)
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
-    if source is None and chosen != Chosen():
-        raise EvaluationError("options of columns are for files; the log of a model has its own")
     if source is None:
+        if chosen != Chosen():
+            raise EvaluationError("options of columns are for files; the log of a model has its own")
         logged, parts = _remote_log(url, api_key, str(model))
     else:
         logged, parts = _log_of(source, chosen)

@@ -1,8 +1,7 @@
 """The policies that a user requests."""
 
-import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pydantic
@@ -15,6 +14,7 @@ from service.models.learner_choice import choose_learner
 from service.schemas.models import LearnerChoice
 from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.files.lines import FileError
+from toolkit.files.options import learner_in
 from toolkit.files.rows import RowError, checked_number
 from toolkit.files.tables import Table, read_table
 
@@ -122,12 +122,12 @@ def read_learner(text: str, model: LoggedModel) -> Specification:
 def build(text: str, model: LoggedModel) -> AnyLearner:
     """Build the learner that a value of `--learner` describes. Raises `EvaluationError` if it cannot learn the log."""
     if model.has_actions:
-        detail = "learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
-        raise EvaluationError(f"--learner: {detail}, unless log_actions is all")
+        raise EvaluationError("--learner: learners of actions cannot be replayed yet")
     definition = model.model.definition
     try:
-        given: Any = json.loads(text) if text.lstrip().startswith(("{", "[", '"')) else {"algorithm": text}
-        learner = choose_learner(LearnerChoice.model_validate(given), len(definition.labels), definition.features)
+        learner = choose_learner(
+            LearnerChoice.model_validate(learner_in(text)), len(definition.labels), definition.features
+        )
     except pydantic.ValidationError as error:
         raise EvaluationError(f"--learner {text}: {error.errors()[0]['msg']}") from None
     except WagerError as error:

@@ -90,18 +90,18 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
     Return None for an abstention if abstentions are not read. This must not depend on the model's labels, which may
     change: an import continues after the number of rounds that it has read.
     """
+    abstained = _flag(_other(columns, row, "abstained"), "abstained")
+    if abstained and not columns.abstentions:
+        return None
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
         values = [_value(name, row[name], name in columns.text) for name in columns.features]
         found["context"] = context_of(shape, columns.features, values)
     else:
         found["context"] = checked_context(shape, given_context(row["context"]))
-    label, abstained = _text(row[columns.label]), _flag(_other(columns, row, "abstained"), "abstained")
-    if abstained and not columns.abstentions:
-        return None
-    if abstained and shape is not None and label not in list(shape.labels):
+    label = checked_label(None if abstained else shape, _text(row[columns.label]), columns.label)
+    if abstained and shape is not None and label not in shape.labels:
         raise RowError(f"{columns.label}: got {label!r}, an abstention; add the label, or use --without-abstentions")
-    label = checked_label(shape, label, columns.label)
     if columns.propensity is None:
         found["true_label"] = label
     else:

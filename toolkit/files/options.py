@@ -1,6 +1,7 @@
 """Options of several commands that assign meanings to the columns of a table of rounds."""
 
-from typing import Annotated, TypeAlias
+import json
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -20,6 +21,11 @@ FeaturePrefix: TypeAlias = Annotated[
 TextColumns: TypeAlias = Annotated[
     str | None, typer.Option("--text-columns", help="Features to read as text even if they look like numbers.")
 ]
+
+
+def learner_in(text: str) -> Any:
+    """Return the learner of an option: an algorithm, or JSON with its hyperparameters. Raises ValueError."""
+    return json.loads(text) if text.lstrip().startswith(("{", "[", '"')) else {"algorithm": text}
 
 
 def names_in(text: str | None) -> tuple[str, ...]:

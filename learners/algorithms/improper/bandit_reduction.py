@@ -70,7 +70,7 @@ class ExploredRounds(CheckedLearner[Any]):
             reason = f"{self.exploration} needs a base whose bound R(T) is a number; with these settings it is not"
             raise refusal("exploration", reason)
 
-    @cached_property
+    @property
     @abstractmethod
     def base_learner(self) -> AnyLearner:
         """The learner that learns from the correct explored rounds."""

@@ -36,7 +36,7 @@ multiply it; a scale that is f times too large would need about f² rounds to sh
 ENOUGH = 100.0
 """The number of values after which the scale is known: a value a hundred times larger is then an outlier."""
 
-_RUN, _SMALLER = 300.0, 10.0
+RUN, _SMALLER = 300.0, 10.0
 """The estimates start again from the largest of 300 values in a row that are all ten times smaller than the scale.
 Clipped squares average the square of the scale, so at least 3.9 % of the values are larger than a tenth of the scale:
 unless the values have changed, such a run has a probability of about 6e-6."""
@@ -190,7 +190,7 @@ def _measure_size(scales: FloatArray, means: FloatArray, i: int, size: float) ->
     scales[i, _SMALL] = scales[i, _SMALL] + 1.0 if is_small else 0.0
     scales[i, _LARGEST_SMALL] = max(scales[i, _LARGEST_SMALL], size) if is_small else 0.0
     early = scales[i, _VALUES] <= _FEW and size < scale / FAR
-    if early or scales[i, _SMALL] >= _RUN:
+    if early or scales[i, _SMALL] >= RUN:
         scales[i, _SCALE] = size if early else scales[i, _LARGEST_SMALL]
         means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = scales[i, _SMALL] = 0.0
     elif scale > 0.0:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.algorithms.regression.feature_scales import ENOUGH, FAR, outlier_warnings
+from learners.algorithms.regression.feature_scales import ENOUGH, FAR, RUN, outlier_warnings
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, most_entries, narrow, row, widen
@@ -29,11 +29,7 @@ _SMALLEST_SIZE = 1e-100  # the first S_i; smaller values, whose squares could un
 _LARGEST_GROWTH = 8.0
 """Values are clipped to this multiple of their feature's size, so that one outlier does little harm."""
 
-_RUN = 300.0
-"""If this number of values in a row are `_LARGEST_GROWTH` times smaller than the size, the size was due to an outlier,
-or the values have changed: the size becomes that of the largest of these values."""
-
-_SIZE, _VALUES, _SMALL, _LARGEST_SMALL = range(4)  # columns of `sizes`
+_VALUES, _SMALL, _LARGEST_SMALL = range(3)  # columns of `measured`
 
 
 class SquareCbState(NamedTuple):
@@ -41,8 +37,9 @@ class SquareCbState(NamedTuple):
 
     weights: LabelVectors  # W
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d", "K"), least=0.0)]  # G, sums of squared gradients
-    sizes: Annotated[FloatArray, Layout("float64", ("d", "4"), least=0.0)]
-    """S, each feature's largest |x_i|; its number of values; how many in a row were small; the largest of these."""
+    sizes: Annotated[FloatArray, Layout("float64", ("d",), least=_SMALLEST_SIZE)]  # S, each feature's largest |x_i|
+    measured: Annotated[FloatArray, Layout("float64", ("d", "3"), least=0.0)]
+    """For each feature: the number of its values, how many in a row were small, and the largest of these."""
     relative_sizes: NonNegativeScalar  # N, the sum over rounds of Σ (x_i / S_i)²
     outliers: Count  # rounds with a value more than a hundred times its feature's size
     rounds: Count  # rounds folded so far, t - 1
@@ -95,7 +92,7 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
 
     def init(self) -> SquareCbState:
         state: SquareCbState = zero_state(self)
-        state.sizes[:, _SIZE] = _SMALLEST_SIZE
+        state.sizes[:] = _SMALLEST_SIZE
         return state
 
     def warnings(self, state: SquareCbState) -> list[str]:
@@ -140,40 +137,40 @@ def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None
 @compiled
 def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: FloatArray) -> None:
     """Update S and N, and write the clipped values to x. Where S_i grows, scale w_i so that w_i S_i stays the same."""
-    sizes, is_outlier = state.sizes, False
+    sizes, measured, is_outlier = state.sizes, state.measured, False
     for position in range(len(values)):
         i, size = indices[position], abs(values[position])
         x[position] = values[position]
         if size == 0.0:
             continue
-        sizes[i, _VALUES] += 1.0
-        if sizes[i, _VALUES] > 1.0 and size > _LARGEST_GROWTH * sizes[i, _SIZE]:
-            is_outlier = is_outlier or (sizes[i, _VALUES] > ENOUGH and size > FAR * sizes[i, _SIZE])
-            size = _LARGEST_GROWTH * sizes[i, _SIZE]
+        measured[i, _VALUES] += 1.0
+        if measured[i, _VALUES] > 1.0 and size > _LARGEST_GROWTH * sizes[i]:
+            is_outlier = is_outlier or (measured[i, _VALUES] > ENOUGH and size > FAR * sizes[i])
+            size = _LARGEST_GROWTH * sizes[i]
             x[position] = math.copysign(size, values[position])
-        if size > sizes[i, _SIZE]:
+        if size > sizes[i]:
             for k in range(state.weights.shape[1]):
-                state.weights[i, k] *= sizes[i, _SIZE] / size
-            sizes[i, _SIZE] = size
+                state.weights[i, k] *= sizes[i] / size
+            sizes[i] = size
         _shrink(state, i, size)
-        state.relative_sizes[()] += (size / sizes[i, _SIZE]) ** 2
+        state.relative_sizes[()] += (size / sizes[i]) ** 2
     state.outliers[()] += is_outlier
 
 
 @compiled
 def _shrink(state: SquareCbState, i: int, size: float) -> None:
-    """Reduce S_i after a run of small values, and G_i to at most what values of the new size would have added."""
-    sizes = state.sizes
-    if size > sizes[i, _SIZE] / _LARGEST_GROWTH:
-        sizes[i, _SMALL] = sizes[i, _LARGEST_SMALL] = 0.0
+    """After a run of small values, reduce S_i to the largest of them, and G_i to what such values would have added."""
+    sizes, measured = state.sizes, state.measured
+    if size > sizes[i] / _LARGEST_GROWTH:
+        measured[i, _SMALL] = measured[i, _LARGEST_SMALL] = 0.0
         return
-    sizes[i, _SMALL] += 1.0
-    sizes[i, _LARGEST_SMALL] = max(sizes[i, _LARGEST_SMALL], size)
-    if sizes[i, _SMALL] >= _RUN:
-        largest = max(sizes[i, _LARGEST_SMALL], _SMALLEST_SIZE)
+    measured[i, _SMALL] += 1.0
+    measured[i, _LARGEST_SMALL] = max(measured[i, _LARGEST_SMALL], size)
+    if measured[i, _SMALL] >= RUN:
+        largest = max(measured[i, _LARGEST_SMALL], _SMALLEST_SIZE)
         for k in range(state.weights.shape[1]):
-            state.gradient_sums[i, k] = min(state.gradient_sums[i, k], sizes[i, _VALUES] * largest * largest)
-        sizes[i, _SIZE], sizes[i, _SMALL], sizes[i, _LARGEST_SMALL] = largest, 0.0, 0.0
+            state.gradient_sums[i, k] = min(state.gradient_sums[i, k], measured[i, _VALUES] * largest * largest)
+        sizes[i], measured[i, _SMALL], measured[i, _LARGEST_SMALL] = largest, 0.0, 0.0
 
 
 @compiled
@@ -191,7 +188,7 @@ def _update(
         total = state.gradient_sums[i, k] + g * g
         state.gradient_sums[i, k] = total
         if total > 0.0:
-            size = state.sizes[i, _SIZE]
+            size = state.sizes[i]
             largest = _LARGEST_WEIGHT / size
             moved = state.weights[i, k] - step * (g / math.sqrt(total)) / size
             state.weights[i, k] = min(largest, max(-largest, moved))

@@ -43,12 +43,17 @@ class _Request(Request):
         return await super().json()
 
 
+def name_of(route: APIRoute) -> str:
+    """Return the operation id of a route in openapi.json: the name of its function."""
+    return route.name
+
+
 class StrictRoute(APIRoute):
     """A route that refuses JSON in encodings other than UTF-8, and unknown and repeated query parameters."""
 
     def __init__(self, *args: Any, responses: dict[int | str, JsonObject] | None = None, **settings: Any) -> None:
-        own = {"responses": (responses or {}) | _DOCUMENTED, "generate_unique_id_function": lambda route: route.name}
-        super().__init__(*args, **settings | own)
+        documented = (responses or {}) | _DOCUMENTED
+        super().__init__(*args, **settings | {"responses": documented, "generate_unique_id_function": name_of})
 
     def get_route_handler(self) -> Handler:
         """Return FastAPI's handler. The query is checked before it runs; the body's encoding, when it parses JSON."""

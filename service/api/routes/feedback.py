@@ -74,7 +74,6 @@ _IGNORED = (
     *(errors.BrokenPredictionError, errors.HistoryLostError),
 )
 
-_FEEDBACK_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
     "webhook-id": "The id of the message, the same for every attempt.",
     "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
@@ -83,7 +82,7 @@ _HEADERS = {
 _DOCUMENTED: JsonObject = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": _FEEDBACK_SCHEMA}},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FeedbackRequest"}}},
     },
     "parameters": [
         {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
@@ -121,6 +120,8 @@ def webhook_router(rounds: RoundService, receiver: Receiver, compute: Compute) -
             answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:
             return schemas.WebhookAnswer(status="ignored", reason=problem_of(error))
+        except errors.InvalidInputError as error:
+            raise type(error)(error.detail, receiver.member_of(error.field)) from None
         return schemas.WebhookAnswer(status=answer.status, feedback=answer)
 
     return routes

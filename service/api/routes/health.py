@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from service.api.responses.problems import responses
+from service.api.responses.routes import name_of
 from service.errors import StoppingError
 from service.json_values import JsonObject
 from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
@@ -18,7 +19,7 @@ from service.store.values import StoreReadiness
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
     """Return the routes `/livez` and `/readyz`; `stops` returns whether this worker is stopping."""
-    routes = APIRouter(tags=["operations"], generate_unique_id_function=lambda route: route.name)
+    routes = APIRouter(tags=["operations"], generate_unique_id_function=name_of)
     check = _OneAtATime(store.check)
 
     @routes.get("/livez", summary="Check liveness")
@@ -60,7 +61,7 @@ class _OneAtATime:
 
 def metrics_router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     """Return the route `/metrics`."""
-    routes = APIRouter(tags=["operations"], generate_unique_id_function=lambda route: route.name)
+    routes = APIRouter(tags=["operations"], generate_unique_id_function=name_of)
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
     described: dict[int | str, JsonObject] = {200: {"description": "Prometheus' text format.", "content": example}}
 

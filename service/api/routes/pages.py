@@ -34,7 +34,7 @@ _DOCS_POLICY = {"Content-Security-Policy": _POLICY.format(" 'unsafe-inline'", " 
 
 
 def router() -> APIRouter:
-    """Return the routes of the pages and their files. Include these at the root only: the pages' links are relative."""
+    """Return the routes of the pages and their files. Their links are relative, so they work under /v1 as well."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")

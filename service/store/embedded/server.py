@@ -230,7 +230,7 @@ class EmbeddedServer:
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
         # `RedisStore` looks for this folder beside the socket, to measure the free space.
-        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)
+        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir / LOG_FOLDER)
         self._named_socket.symlink_to(self._socket)  # other processes find the socket through this link: `_socket_in`
         _log.warning("The path of the data directory is too long for a socket, which is therefore at %s", self._socket)
 

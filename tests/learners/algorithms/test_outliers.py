@@ -59,5 +59,7 @@ def test_outliers_are_overcome(algorithm: str, rows: str, size: float, stream: S
     assert warnings == []
     found, warnings = late_accuracy(algorithm, with_outliers(stream, ROWS[rows], size))
     assert found > plain - (0.25 if rows == "every seventh of 300" else 0.1)
-    reported = {"later": ["features: values over 100 times the usual size of their feature were clipped; rounds: 1."]}
-    assert warnings == reported.get(rows, warnings)
+    one = ["features: values over 100 times the usual size of their feature were clipped; rounds: 1."]
+    reported = {"first": [], "second": [], "sixth": [], "later": one}
+    if rows in reported:
+        assert warnings == reported[rows]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from learners.algorithms.regression.squarecb import SquareCb, SquareCbState
-from learners.base import NO_LABEL, Contexts, FloatArray, Problem
+from learners.base import NO_LABEL, Contexts, FloatArray, InvalidStateError, Problem
+from learners.codec import decode_state, encode_state
 from learners.mathematics.exploration import draw, weigh_by_gap
 from tests.learners.worlds import one_round
 
@@ -110,3 +111,12 @@ def test_guarantee_holds_on_a_run(seed: int) -> None:
         play_once(learner, state, x, label, bool(rng.random() < true[label]))
     assert 0.0 < regret <= math.sqrt(K * T) * (4 / C + C * R / 8)
     assert regret < 0.1 * T * float(np.mean(np.ptp(1.0 / (1.0 + np.exp(-rng.normal(size=(999, D)) @ U)), axis=1)))
+
+
+def test_a_size_of_zero_is_refused() -> None:
+    """Values relative to it would not be finite."""
+    learner = SquareCb(problem=Problem(K, D))
+    state = learner.init()
+    state.sizes[1] = 0.0
+    with pytest.raises(InvalidStateError, match="sizes"):
+        decode_state(learner, encode_state(learner, state))

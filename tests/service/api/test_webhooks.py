@@ -156,7 +156,7 @@ async def test_other_members_of_the_data_are_ignored(hooked: Hooked, caplog: pyt
     assert set(caplog.messages) == {'ignored in the data of a webhook: "amount"'}
 
 
-MEMBERS = "prediction_id = order.wager_id, correct=paid"
+MEMBERS = "prediction_id = order.wager_id, correct=paid, true_labels=picks"
 
 
 @pytest.mark.parametrize(("data", "expected"), [
@@ -185,6 +185,7 @@ async def test_settings_name_the_members_with_the_fields(
     ({"prediction_id": "m:1", "paid": True}, "order.wager_id"),
     ({"order": {"wager_id": 1}}, "order.wager_id"),
     ({"order": {"wager_id": "m:1"}, "paid": "yes"}, "paid"),
+    ({"order": {"wager_id": "m:1"}, "picks": [1]}, "picks.0"),
 ])  # fmt: skip
 async def test_errors_name_the_members_of_the_settings(
     store_url: str, name: str, runner: asyncio.Runner, data: dict[str, Any], field: str

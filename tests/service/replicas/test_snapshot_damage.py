@@ -90,7 +90,8 @@ async def test_a_damaged_snapshot_is_found_and_replaced(
     assert bits(replica.state) == bits(sequential_fold(model, whole))
     (found,) = (await store.read_damage(model.key)).found
     assert (found.snapshot, found.last) == (True, rounds)
-    assert await store.has_damage()
+    with raw(store_url) as client:
+        assert client.zscore(keys.DAMAGED, model.name) is not None
     await replica.snapshot()
     other = await fresh(store, model)
     assert (other.snapshot_rounds, bits(other.state)) == (N, bits(replica.state))
