@@ -1,6 +1,6 @@
 """Prepares contexts for a learner: applies a norm policy, and appends a constant feature.
 
-- `none` only clips numbers to ±1e25, so that sums of their squares stay far below the largest float. The constant is 1.
+- `none` only clips numbers to ±1e18, so that no learner computes infinity. The constant is 1.
 - `scale` shortens contexts longer than `room` to that norm; `unit` scales every context except 0 to that norm.
 - `reject` changes nothing: the caller refuses contexts longer than `room`.
 
@@ -20,7 +20,7 @@ from learners.base import Contexts, FloatArray, NormPolicy
 from learners.checks import check_contexts
 from learners.kernels import compiled, row
 
-LARGEST_NUMBER = 1e25  # numbers are clipped to this magnitude if no norm policy makes them smaller
+LARGEST_NUMBER = 1e18  # numbers are clipped to this magnitude if no norm policy makes them smaller
 
 
 class Preparation(NamedTuple):

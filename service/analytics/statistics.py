@@ -176,10 +176,15 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
 
 
 def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
-    """Return the label with the largest value among those that are active and have enough evidence, if any."""
+    """Return the label with the largest value among those that are active and have enough evidence, if any.
+
+    There is none if an active label was answered, but its value is unknown: it may be the best.
+    """
     means = dict[int, float]()
     for k in range(min(statistics.labels or 0, MOST_LABELS)):
         value = estimates.label_value(subject, statistics.by_label, k)
+        if k not in statistics.retired and value.mean is None and _at(statistics.by_label.rounds, k):
+            return None
         if k not in statistics.retired and value.mean is not None and value.rounds >= LEAST_EVIDENCE:
             means[k] = value.mean
     return subject.name_of(max(means, key=means.__getitem__)) if means else None

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.service.actions.catalogue import NAMED, SHOES, definition, item
 from tests.service.api.http_api import Api, body_of, problem_of
 
@@ -35,6 +37,21 @@ async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
     (line,) = await api.rounds()
     assert line["actions"] == [each | {"probability": answer["distribution"][each["id"]]} for each in SHOES]
     assert (line["label"], line["reward"], line["correct"]) == (answer["label"], 0.25, None)
+
+
+@pytest.mark.parametrize("learner", ["fastcb", "epsilon-greedy-ridge"])
+@pytest.mark.parametrize("norm", ["none", "scale", "unit"])
+async def test_products_of_huge_numbers_damage_no_round(api: Api, learner: str, norm: str) -> None:
+    features = {"kind": "dense", "size": 2, "norm": norm}
+    body = definition(api.name, features={"kind": "dense", "size": 2}, actions={"features": features})
+    body_of(await api.post("/models", **body | {"learner": learner}), 201)
+    for size in (1e200, -1.7e308, 1.0):
+        actions = [{"id": each, "features": [size, 1.0]} for each in "ab"]
+        made = body_of(await api.post("/predict", model=api.name, context=[size, -size], actions=actions), 200)
+        body_of(await api.judge(made["prediction_id"], correct=True), 200)
+    made = await api.model()
+    assert (made["rounds_seen"], made["damaged_rounds"]) == (3, 0)
+    body_of(await api.named(f"{api.name}-copy").imported(await api.exported()), 201)
 
 
 async def test_a_repeated_request_returns_the_stored_action(api: Api) -> None:
