@@ -15,6 +15,7 @@ from service.__main__ import _ORDER
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 from service.replicas.statistics import RoundStatistics
+from service.replicas.sums import LabelSums
 from service.store.capabilities import Store
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
@@ -39,7 +40,8 @@ class FullStore(Store):
         return ["m"][:limit]
 
     async def read_model_stats(self, name: str) -> ModelStats:
-        counts = RoundStatistics(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
+        sums = LabelSums((2,), (1.0,), (1.0,), (2,), (3.0,), (1.0,), (5.0,), (1.0,), (1.0,))
+        counts = RoundStatistics(2, 1, weighed=2, weights=3.0, squared_weights=5.0, labels=2, by_label=sums)
         return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 
 

@@ -1,5 +1,6 @@
 """Estimates of mean rewards with confidence intervals, from the statistics of a model."""
 
+import math
 from typing import NamedTuple
 
 from learners.base import AnyLearner
@@ -12,7 +13,7 @@ from service.replicas.sums import CLIPS, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
-COVERED = 0.9  # minimum sum of the weights 1/p of a learner that does not explore, as a share of what it should be
+COVERED = 0.9  # minimum sum of the weights 1/p, plus three standard errors, as a share of its mean for the policy
 
 
 class Subject(NamedTuple):
@@ -24,16 +25,9 @@ class Subject(NamedTuple):
     has_contexts: bool
 
     @property
-    def explores(self) -> bool:
+    def needs_exploration(self) -> bool:
         """Whether the learner needs exploration; a learner that always gets the true label does not."""
         return not self.learner.needs_true_label
-
-    def covers(self, weights: float, rounds: float) -> bool:
-        """Whether weighted rounds represent a policy: without exploration, only if their weights 1/p sum to `rounds`.
-
-        A learner that does not explore may never draw what the policy would answer. The sum is then too small.
-        """
-        return self.explores or weights >= COVERED * rounds
 
     def name_of(self, label: int) -> str:
         """Return the label with this number; a text such as "number 3" if the label is unknown."""
@@ -144,22 +138,31 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
     return observed(sums.rounds[label], sums.rewards[label], sums.squares[label])
 
 
-def label_value(subject: Subject, sums: LabelSums, label: int) -> Estimate:
+def label_value(subject: Subject, statistics: RoundStatistics, label: int) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
     Without contexts, no weights are needed: the estimate is the mean reward of the rounds that answered the label.
     """
     if not subject.has_contexts:
-        return label_reward(sums, label)
-    covered = subject.explores or subject.covers(sum(sums.weights[label : label + 1]), sum(sums.weighed))
-    return _weighted(sums, slice(label, label + 1)) if covered else UNKNOWN
+        return label_reward(statistics.by_label, label)
+    until = slice(label, label + 1)
+    return _of_policy(statistics, until, sum(statistics.eligible.until_answered[until]))
 
 
-def uniform_value(subject: Subject, statistics: RoundStatistics) -> Estimate:
+def uniform_value(statistics: RoundStatistics) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
+    return _of_policy(statistics, slice(None), sum(statistics.eligible.all))
+
+
+def _of_policy(statistics: RoundStatistics, labels: slice, eligible: int) -> Estimate:
+    """Return the weighted mean of the rounds that answered these labels, if they represent the policy.
+
+    `eligible` is how often one of the labels was eligible, the mean of the sum of these rounds' weights 1/p. A learner
+    that seldom explores may never draw a label in some contexts: the sum is then smaller by over three standard errors.
+    """
     sums = statistics.by_label
-    covered = subject.covers(sum(sums.weights), sum(sums.weighed) * (statistics.labels or 0))
-    return _weighted(sums, slice(None)) if covered else UNKNOWN
+    most = sum(sums.weights[labels]) + 3.0 * math.sqrt(sum(sums.squared_weights[labels]))
+    return _weighted(sums, labels) if most >= COVERED * eligible else UNKNOWN
 
 
 class Chance(NamedTuple):
@@ -172,25 +175,26 @@ class Chance(NamedTuple):
 def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
     """Return estimates of the mean reward of uniform draws.
 
-    There are none if answers are not single labels, without rounds, or if the rounds do not cover uniform draws.
+    There are none if answers are not single labels, without rounds, or if the learner needs no exploration, and the
+    rounds do not cover uniform draws.
 
     The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
     explored draws (all others). The sum of 1/p over draws of favourites estimates how many of the n rounds have a
-    favourite, so a uniform draw answers the favourite with probability Σ1/p / (n·K). The weights of explored draws,
-    which vary widely, then affect only the estimated reward of exploring, not the probability of exploring. Each
+    favourite, so a uniform draw answers the favourite with probability Σ1/p / (n·K), if K labels are eligible on
+    average. The weights of explored draws, which vary widely, then affect only the estimated reward of exploring, not
+    the probability of exploring. Each
     stratified estimate bounds these weights by a different one of `CLIPS`.
     """
-    sums, chance, labels = statistics.by_label, statistics.chance, statistics.labels or 0
-    n, all_weights = sum(sums.weighed), sum(sums.weights)
-    if not n or not labels or not subject.covers(all_weights, n * labels):
+    sums, chance, eligible = statistics.by_label, statistics.chance, sum(statistics.eligible.all)  # n·K
+    if not eligible or not (subject.needs_exploration or uniform_value(statistics).rounds):
         return []
     favourite, of_favourites = _weighted(chance, slice(0, 1)), sum(chance.weights[:1])
-    share = min(of_favourites / n, 1.0) / labels
-    found = [Chance(_weighted(sums, slice(None)), all_weights / (n * labels))]
+    share = min(of_favourites, sum(sums.weighed)) / eligible
+    found = [Chance(_weighted(sums, slice(None)), sum(sums.weights) / eligible)]
     for i in range(1, len(CLIPS) + 1):
         explored, weights = _weighted(chance, slice(i, i + 1)), sum(chance.weights[i : i + 1])
         pairs = zip(favourite[:3], explored[:3], strict=True)
         mean, low, high = [share * (one or 0.0) + (1.0 - share) * (other or 0.0) for one, other in pairs]
         value = Estimate(None if explored.mean is None else mean, low, high, explored.rounds)
-        found.append(Chance(value, weights / (n * labels) / (1.0 - share)))
+        found.append(Chance(value, weights / eligible / (1.0 - share)))
     return found

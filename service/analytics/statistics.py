@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
 from service import costs
@@ -37,7 +38,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
     """Return the statistics of a model for clients."""
     stats, statistics = model
     served, verdict = _served_reward(statistics), verdict_of(subject, statistics)
-    bound, uniform = bound_of(subject.learner, int(served.rounds)), estimates.uniform_value(subject, statistics)
+    bound, uniform = bound_of(subject.learner, int(served.rounds)), estimates.uniform_value(statistics)
     n, held, with_feedback = statistics.weighed, statistics.holdout_rounds, statistics.rounds - statistics.expired
     return schemas.StatisticsAnswer(
         model=stats.name,
@@ -70,9 +71,8 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
 
 def uniform_ips(statistics: RoundStatistics) -> float | None:
     """Return the IPS estimate of the reward of uniform draws; None without single labels, or without weights."""
-    if not statistics.labels or not statistics.weighed:
-        return None
-    return statistics.reward_weights / (statistics.weighed * statistics.labels)
+    eligible = sum(statistics.eligible.all)
+    return sum(statistics.by_label.reward_weights) / eligible if eligible else None
 
 
 def _mean(estimate: Estimate) -> schemas.MeanAnswer:
@@ -169,7 +169,7 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
             share=_at(sums.rounds, k) / max(1, sum(sums.rounds)),
             latest_share=_at(latest.labels, k) / max(1, latest.rounds),
             reward=_mean(estimates.label_reward(sums, k)),
-            value=_mean(estimates.label_value(subject, sums, k)),
+            value=_mean(estimates.label_value(subject, statistics, k)),
         )
         for k in range(min(statistics.labels, MOST_LABELS))
     ]
@@ -182,7 +182,7 @@ def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
     """
     means = dict[int, float]()
     for k in range(min(statistics.labels or 0, MOST_LABELS)):
-        value = estimates.label_value(subject, statistics.by_label, k)
+        value = estimates.label_value(subject, statistics, k)
         if k not in statistics.retired and value.mean is None and _at(statistics.by_label.rounds, k):
             return None
         if k not in statistics.retired and value.mean is not None and value.rounds >= LEAST_EVIDENCE:
@@ -261,10 +261,16 @@ class OverviewPage(NamedTuple):
 
 
 class StatisticsReports:
-    """Reads the published statistics of models."""
+    """Reads the published statistics of models.
 
-    def __init__(self, environment: Environment, registry: ModelRegistry) -> None:
+    `fold_soon` loads a model with a number of rounds in its log, so that its statistics are published.
+    """
+
+    def __init__(
+        self, environment: Environment, registry: ModelRegistry, fold_soon: Callable[[str, int], Awaitable[None]]
+    ) -> None:
         self._environment, self._store, self._registry = environment, environment.store, registry
+        self._fold_soon = fold_soon
         self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
     async def read(self, name: str) -> bytes:
@@ -272,6 +278,8 @@ class StatisticsReports:
         stats, subject = await self._store.read_model_stats(name), await self._subject(name)
         if stats is None:
             raise missing(name)
+        if estimates.fold_lag(stats):  # perhaps a worker died, or the last rounds expired while no worker had the model
+            await self._fold_soon(name, stats.round_count)
         run, now = self._environment.compute.run_in_thread_if_costly, self._environment.now()
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 

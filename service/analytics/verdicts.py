@@ -39,7 +39,7 @@ class _Case:
     @property
     def explores(self) -> bool:
         """Whether the model still explores, or needs no exploration."""
-        return not self.subject.explores or 1.0 - self.certainty >= LEAST_EXPLORATION
+        return not self.subject.needs_exploration or 1.0 - self.certainty >= LEAST_EXPLORATION
 
     @property
     def concentration(self) -> float:
@@ -84,7 +84,7 @@ class _Case:
 
     def value_of(self, label: int) -> Estimate:
         """Return the estimated reward of always answering a label."""
-        return label_value(self.subject, self.statistics.by_label, label)
+        return label_value(self.subject, self.statistics, label)
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
@@ -147,7 +147,7 @@ def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
         return Verdict("collapsed", f"{unclear}, and no exploration is left to find out.")
     if (chance := case.at_chance) is not None:
         return Verdict("at_chance", f"{unclear}, and uniform draws are worth {_shown(chance)}.")
-    if not case.subject.explores:
+    if not case.subject.needs_exploration:
         return Verdict("leaning", f"{unclear}; the true labels of further rounds will tell.")
     return Verdict("leaning", f"{unclear}, and is still tried.")
 

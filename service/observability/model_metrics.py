@@ -17,7 +17,14 @@ from prometheus_client.metrics_core import (
     SummaryMetricFamily,
 )
 
-from service.analytics.estimates import CountedModel, counted_model, fold_lag, open_predictions, snapshot_lag
+from service.analytics.estimates import (
+    CountedModel,
+    counted_model,
+    fold_lag,
+    open_predictions,
+    snapshot_lag,
+    uniform_value,
+)
 from service.analytics.statistics import uniform_ips
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS
@@ -199,15 +206,15 @@ def _mean_rewards(models: Sequence[ModelStats], counted: Sequence[CountedModel])
         if stats.round_count:
             family.add_metric((stats.name, "served", "mean"), (stats.correct + stats.partial) / stats.round_count)
     for model in counted:
-        statistics, name = model.statistics, model.stats.name
-        if _has_uniform(model):
-            family.add_metric((name, "uniform", "ips"), uniform_ips(statistics) or 0.0)
-            family.add_metric((name, "uniform", "snips"), statistics.reward_weights / statistics.weights)
+        name, uniform = model.stats.name, uniform_value(model.statistics)
+        if uniform.mean is not None:
+            family.add_metric((name, "uniform", "ips"), uniform_ips(model.statistics) or 0.0)
+            family.add_metric((name, "uniform", "snips"), uniform.mean)
     return family
 
 
 def _has_uniform(model: CountedModel) -> bool:
-    return model.statistics.labels is not None and model.statistics.weighed > 0
+    return uniform_value(model.statistics).mean is not None
 
 
 def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:

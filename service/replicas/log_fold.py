@@ -28,7 +28,7 @@ from service.replicas.tails import (
 )
 from service.store.capabilities import Store
 from service.store.log_entries import mark_of
-from service.store.records.round_table import Table
+from service.store.records.optional_fields import LogRows
 from service.store.stored_models import digest_after
 from service.store.values import ChangeEntry, LogEntry, Seen, Tail
 
@@ -205,7 +205,7 @@ class LogFold(ABC):
         """Note that the fold skips a round that the learner cannot fold; return False if it must load the snapshot."""
 
     @abstractmethod
-    def _note_rounds(self, rounds: Table, /) -> None:
+    def _note_rounds(self, rounds: LogRows, /) -> None:
         """Note readable rounds after the old position, in order, including those that the learner did not fold."""
 
     @abstractmethod
@@ -240,7 +240,7 @@ class LogFold(ABC):
                 if not await self._learn(run):
                     await self._load()
                     return
-            self._note_rounds(stretch.rows.table)
+            self._note_rounds(stretch.rows)
         self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
 
     async def _learn(self, run: Run) -> bool:

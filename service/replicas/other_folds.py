@@ -15,7 +15,7 @@ from service.replicas.starts import model_after, read_state
 from service.replicas.tails import Run
 from service.schemas.models import LearnerChoice
 from service.store.capabilities import Store
-from service.store.records.round_table import Table
+from service.store.records.optional_fields import LogRows
 from service.store.stored_models import digest_at
 from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Tail
 
@@ -50,7 +50,7 @@ class OtherLearnerFold(LogFold):
     def _note_restart(self, change: ChangeEntry, /) -> None:
         """Record that the learner restarts at a change."""
 
-    def _note_rounds(self, _: Table, /) -> None:
+    def _note_rounds(self, _: LogRows, /) -> None:
         """Do nothing: the statistics of the log belong to the model's own fold."""
 
     def _folder(self, _: Run, /) -> Folder:

@@ -15,7 +15,7 @@ from service.replicas.starts import read_state, reject_snapshot
 from service.replicas.states import keeps_state, state_after
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.capabilities import Store
-from service.store.records.round_table import Table
+from service.store.records.optional_fields import LogRows
 from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Tail
 
 _MOST_LOADS = 5
@@ -95,8 +95,8 @@ class Replica(LogFold):
         self.statistics.use(after.choice.answers.choices, after.choice.active)
         return state
 
-    def _note_rounds(self, rounds: Table, /) -> None:
-        self.statistics.take(rounds)
+    def _note_rounds(self, rounds: LogRows, /) -> None:
+        self.statistics.take(rounds.table, rounds.parts.eligible)
 
     def _note_folded(self, *_: object) -> None:
         """Do nothing: the statistics count all readable rounds of the log, folded or not."""

@@ -19,9 +19,11 @@ from service.errors import NewerVersionError
 from service.replicas.sums import (
     MOST_LABELS,
     NO_CURVE,
+    NO_ELIGIBLE_ROUNDS,
     NO_LABEL_SUMS,
     NO_LATEST,
     CurveRows,
+    EligibleRounds,
     LabelSums,
     LatestRounds,
     LatestRows,
@@ -30,9 +32,11 @@ from service.replicas.sums import (
     extended_curve,
     extended_latest,
     read_curve,
+    read_eligible,
     read_label_sums,
     read_latest,
     with_chance,
+    with_eligible,
     with_rounds,
 )
 from service.store.records.layout import FEEDBACK, HOLDOUT
@@ -83,6 +87,7 @@ class RoundStatistics:
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
     uncounted: int = 0  # rounds before the first counted one: their statistics were damaged
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
+    eligible: EligibleRounds = NO_ELIGIBLE_ROUNDS  # empty as `by_label`
     chance: LabelSums = NO_LABEL_SUMS  # by kind of draw instead of by label: see `with_chance`
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
@@ -111,7 +116,13 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
         version = fields.pop("version")
         if version > STATISTICS_VERSION:
             raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
-        readers = {"by_label": read_label_sums, "chance": read_label_sums, "curve": read_curve, "latest": read_latest}
+        readers = {
+            "by_label": read_label_sums,
+            "eligible": read_eligible,
+            "chance": read_label_sums,
+            "curve": read_curve,
+            "latest": read_latest,
+        }
         counts = RoundStatistics(**fields | {name: read(fields[name]) for name, read in readers.items()})
         buckets = len(counts.delays), len(counts.propensities)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -142,6 +153,7 @@ class StatisticsAccumulator:
         self._counts = self._empty
         self.known = True  # False after a restart from statistics of a newer version
         self._waiting: list[Table] = []
+        self._eligible: list[BoolArray] = []
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
@@ -175,11 +187,15 @@ class StatisticsAccumulator:
         if (self._counts.labels, self._counts.retired) != (labels, retired):
             self._counts = dataclasses.replace(self.counts(), labels=labels, retired=retired)
 
-    def take(self, rounds: Table) -> None:
-        """Queue a table of the next rounds for counting."""
+    def take(self, rounds: Table, eligible: BoolArray) -> None:
+        """Queue a table of the next n rounds for counting, with the mask (n, K) of their eligible labels.
+
+        The mask is (n, 0) if every label was eligible.
+        """
         self._waiting.append(rounds)
+        self._eligible.append(eligible)
         self._rounds_waiting += len(rounds)
-        self._bytes_waiting += rounds.nbytes
+        self._bytes_waiting += rounds.nbytes + eligible.nbytes
         if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
             self._count()
 
@@ -195,10 +211,17 @@ class StatisticsAccumulator:
         truths = columns.get("truth", np.full(len(columns["reward"]), NO_LABEL))
         columns["abstained"] = abstentions(columns["reward"], truths)
         self._counts = _detailed(_counted(self._counts, columns), columns)
+        if self._counts.labels is not None:
+            eligible = self._counts.eligible
+            for table, mask in zip(self._waiting, self._eligible, strict=True):
+                weighed = ((table["flags"] & HOLDOUT) == 0) & weighable(table["propensity"])
+                eligible = with_eligible(eligible, table["output"][weighed], mask[weighed], self._counts.labels)
+            self._counts = dataclasses.replace(self._counts, eligible=eligible)
         self._clear()
 
     def _clear(self) -> None:
         self._waiting.clear()
+        self._eligible.clear()
         self._rounds_waiting = self._bytes_waiting = 0
 
 

@@ -1,5 +1,6 @@
 """Sums over rounds for the statistics: by label, over the latest rounds, and along the log."""
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -57,6 +58,44 @@ def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatA
     columns = [_extended(column, size, *term) for column, term in zip(sums, terms, strict=True)]
     sums = LabelSums(*map(tuple, columns))  # type: ignore[arg-type]
     return sums._replace(rounds=_as_counts(columns[0]), weighed=_as_counts(columns[3]))
+
+
+class EligibleRounds(NamedTuple):
+    """Numbers of rounds with a known weight in which each label was eligible, by label as in `LabelSums`."""
+
+    all: tuple[int, ...] = ()
+    until_answered: tuple[int, ...] = ()  # up to the last round that answered the label; without the other labels
+
+
+NO_ELIGIBLE_ROUNDS = EligibleRounds()
+
+
+def with_eligible(rounds: EligibleRounds, answered: IntArray, mask: BoolArray, labels: int) -> EligibleRounds:
+    """Return the numbers with n more rounds; the result does not depend on batches.
+
+    Args:
+        rounds: the numbers before.
+        answered: (n,), the label number of each round.
+        mask: (n, K), marks the eligible labels; (n, 0) if all were eligible.
+        labels: K.
+    """
+    until = dict(enumerate(rounds.until_answered))
+    for k in set(answered[answered < MOST_LABELS].tolist()):
+        n = int(np.flatnonzero(answered == k)[-1]) + 1
+        until[k] = sum(rounds.all[k : k + 1]) + int(mask[:n, k].sum() if mask.shape[1] else n)
+    found = mask.sum(axis=0) if mask.shape[1] else np.full(labels, len(mask))
+    if labels > MOST_LABELS:
+        found = np.append(found[:MOST_LABELS], found[MOST_LABELS:].sum())
+    every = tuple(map(sum, itertools.zip_longest(rounds.all, found.tolist(), fillvalue=0)))
+    return EligibleRounds(every, tuple(until.get(k, 0) for k in range(max(until, default=-1) + 1)))
+
+
+def read_eligible(fields: Any) -> EligibleRounds:
+    """Read numbers of rounds from decoded JSON; raise `ValueError` or `TypeError` if they are not as described."""
+    rounds = EligibleRounds(*fields)
+    if len(rounds.all) > MOST_LABELS + 1 or len(rounds.until_answered) > MOST_LABELS:
+        raise ValueError("invalid numbers of eligible rounds")
+    return rounds
 
 
 CLIPS = (16.0, 64.0, math.inf)

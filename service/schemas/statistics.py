@@ -52,7 +52,8 @@ class LabelAnswer(Answer):
     reward: MeanAnswer
     """The mean reward of these rounds. The learner chose them, so labels are compared by `value`."""
     value: MeanAnswer
-    """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features."""
+    """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features.
+    It has no mean if the rounds that answered it do not represent the others."""
 
 
 class OtherLabelsAnswer(Answer):
@@ -159,7 +160,7 @@ class StatisticsAnswer(Answer):
     latest: LatestAnswer
     uniform: Annotated[MeanAnswer | None, Field(examples=[None])]
     """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels. It has no mean if
-    the learner explores nothing and drew too few of the labels."""
+    the rounds do not represent uniform draws, since the learner never drew some labels."""
     uniform_ips: float | None
     """The same by inverse propensity weighting over all rounds, without self-normalization; null without its mean."""
     best_label: Annotated[str | None, Field(examples=[None])]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learners.base import Contexts, Problem
+from learners.base import BoolArray, Contexts, Problem
 from learners.evaluation.simulation import simulate
 from learners.registry import ALL_LEARNERS
 from service.analytics.estimates import UNKNOWN, Subject, chances, label_value, observed, uniform_value
@@ -35,10 +35,10 @@ def story(distributions: np.ndarray, worth: np.ndarray, seed: int = 1) -> Table:
     return rows
 
 
-def counted(*parts: Table, retired: tuple[int, ...] = ()) -> RoundStatistics:
+def counted(*parts: Table, retired: tuple[int, ...] = (), eligible: BoolArray | None = None) -> RoundStatistics:
     counting = StatisticsAccumulator(3, 3200.0)
     for rows in parts:
-        counting.take(rows)
+        counting.take(rows, np.empty((len(rows), 0), np.bool_) if eligible is None else eligible)
     counting.use(3, np.array([k not in retired for k in range(3)]))
     return counting.counts()
 
@@ -51,6 +51,7 @@ UNIFORM = [1 / 3, 1 / 3, 1 / 3]
 SURE = [0.998, 0.001, 0.001]
 FIXED = [0.9998, 0.0001, 0.0001]
 TRIES = [0.97, 0.015, 0.015]
+FAIR = [0.98, 0.01, 0.01]
 TIED, BETTER = [0.4, 0.4, 0.1], [0.2, 0.6, 0.2]
 PLAIN = [0.6, 0.2, 0.2]
 VERDICTS = {
@@ -218,20 +219,37 @@ def test_values_are_those_of_the_policies() -> None:
     hits, runs = 0, 60
     for seed in range(runs):
         counts = counted(rows([0.8, 0.15, 0.05], worth.tolist(), 1000, seed))
-        found = [label_value(subject(), counts.by_label, k) for k in range(3)] + [uniform_value(subject(), counts)]
+        found = [label_value(subject(), counts, k) for k in range(3)] + [uniform_value(counts)]
         hits += sum(each.low <= true <= each.high for each, true in zip(found, [*worth, worth.mean()], strict=True))
     assert hits / (4 * runs) > 0.93
 
 
-def test_labels_that_a_learner_never_draws_have_no_estimate() -> None:
-    """Each of two labels is impossible in half of the rounds, where the learner knows that it is wrong."""
-    worth = np.array([[0.9, 0.1, 0.7], [0.1, 0.9, 0.7]])[np.arange(4000) % 2]
-    counts = counted(story(np.array([[0.8, 0.0, 0.2], [0.0, 0.8, 0.2]])[np.arange(4000) % 2], worth))
-    found = subject(full=True)
-    assert uniform_value(found, counts) == UNKNOWN
-    assert [label_value(found, counts.by_label, k) == UNKNOWN for k in range(3)] == [True, True, False]
-    assert label_value(found, counts.by_label, 2).mean == pytest.approx(0.7, abs=0.05)
+TURNS = np.arange(4000) % 2
+HALVES = np.array([[0.8, 0.0, 0.2], [0.0, 0.8, 0.2]])[TURNS]
+WORTH_BY_TURN = np.array([[0.9, 0.1, 0.7], [0.1, 0.9, 0.7]])[TURNS]
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_labels_that_a_learner_never_draws_have_no_estimate(full: bool) -> None:
+    """Each of two labels has no probability in half of the rounds, where the learner believes that it is wrong."""
+    counts, found = counted(story(HALVES, WORTH_BY_TURN)), subject(full=full)
+    assert uniform_value(counts) == UNKNOWN
+    assert [label_value(found, counts, k) == UNKNOWN for k in range(3)] == [True, True, False]
+    assert label_value(found, counts, 2).mean == pytest.approx(0.7, abs=0.05)
     assert verdict_of(found, counts).verdict not in ("at_chance", "collapsed")
+
+
+def test_a_label_has_the_value_of_the_rounds_where_it_is_eligible() -> None:
+    counts = counted(story(HALVES, WORTH_BY_TURN), eligible=HALVES > 0.0)
+    found = [label_value(subject(), counts, k).mean for k in range(3)] + [uniform_value(counts).mean]
+    assert found == pytest.approx([0.9, 0.9, 0.7, 0.8], abs=0.05)
+
+
+def test_labels_that_a_learner_seldom_draws_have_an_estimate() -> None:
+    """About ten draws a label, as many as chance has it, represent the other rounds; the interval is wide."""
+    found = [label_value(subject(), counted(rows(FAIR, PLAIN, 1000, seed)), 2) for seed in range(60)]
+    assert sum(each == UNKNOWN for each in found) <= 1
+    assert min(each.high - each.low for each in found if each != UNKNOWN) > 0.2
 
 
 def test_intervals_of_rewards() -> None:

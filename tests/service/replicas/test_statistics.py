@@ -42,6 +42,7 @@ def table(n: int, seed: int = 1) -> Table:
 
 
 ROWS = table(5_000)
+ELIGIBLE = np.random.default_rng(2).random((len(ROWS), K)) < 0.5
 OURS = (ROWS["flags"] & HOLDOUT) == 0
 KNOWN = ROWS["propensity"] > 1e-150
 
@@ -52,8 +53,12 @@ def statistics(labels: int | None = K) -> StatisticsAccumulator:
 
 def counted(rows: Table, labels: int | None = K) -> Any:
     counting = statistics(labels)
-    counting.take(rows)
+    take(counting, rows)
     return counting.counts()
+
+
+def take(counting: StatisticsAccumulator, rows: Table) -> None:
+    counting.take(rows, np.empty((len(rows), 0), np.bool_))
 
 
 def test_counts_match_a_plain_loop() -> None:
@@ -72,6 +77,19 @@ def test_counts_match_a_plain_loop() -> None:
     assert counts.squared_weights == pytest.approx((w**2).sum())
     assert counts.reward_weights == pytest.approx((r * w).sum())
     assert counts.correct_weights == pytest.approx(w[r == 1.0].sum())
+
+
+def test_eligible_rounds_are_those_with_a_weight_outside_the_holdout() -> None:
+    counting = statistics()
+    counting.take(ROWS, ELIGIBLE)
+    take(counting, ROWS)
+    weighed, n = ELIGIBLE[OURS & KNOWN].sum(axis=0), (OURS & KNOWN).sum()
+    found, answered = counting.counts().eligible, ROWS["output"]
+    assert list(found.all[:MOST_LABELS]) == (weighed[:MOST_LABELS] + n).tolist()
+    assert found.all[MOST_LABELS:] == ((weighed[MOST_LABELS:] + n).sum(),)
+    last = [np.flatnonzero((OURS & KNOWN) & (answered == k))[-1] + 1 for k in range(MOST_LABELS)]
+    until = [weighed[k] + (OURS & KNOWN)[: last[k]].sum() for k in range(MOST_LABELS)]
+    assert list(found.until_answered) == until
 
 
 def test_rewards_between_0_and_1_with_a_truth_are_abstentions() -> None:
@@ -137,9 +155,12 @@ def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> 
 
     Prometheus reads a decreasing counter as a restart.
     """
-    whole, cut, before = counted(ROWS[:n]), statistics(), (0.0,) * 4
+    once, cut, before = statistics(), statistics(), (0.0,) * 4
+    once.take(ROWS[:n], ELIGIBLE[:n])
+    whole = once.counts()
     for start in range(0, n, step):
-        cut.take(ROWS[start : min(start + step, n)])
+        part = slice(start, min(start + step, n))
+        cut.take(ROWS[part], ELIGIBLE[part])
         counts = cut.counts()
         sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
         assert all(new >= old for new, old in zip(sums, before, strict=True))
@@ -160,7 +181,7 @@ def test_only_slots_of_the_window_are_kept() -> None:
 def test_statistics_stay_small(n: int) -> None:
     counting = statistics()
     for _ in range(max(1, n // len(ROWS))):
-        counting.take(ROWS)
+        take(counting, ROWS)
     encoded = counting.counts().encode()
     assert len(encoded) < 65_536
     assert decode_statistics(encoded) == counting.counts()
@@ -174,7 +195,7 @@ def test_damaged_statistics_restart_from_zero(broken: bytes) -> None:
     """With damaged statistics the model is served; new statistics start, with the number of uncounted rounds."""
     counting = statistics()
     counting.restart(broken, 5)
-    counting.take(ROWS[:3])
+    take(counting, ROWS[:3])
     assert (counting.counts().rounds, counting.counts().uncounted, counting.known) == (3, 5, True)
     assert decode_statistics(counting.counts().encode()).uncounted == 5
 
