@@ -83,7 +83,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
             promoting=Promoting(environment, limits, registry),
         ),
         shadows=Shadows(environment, limits),
-        reports=StatisticsReports(environment, registry),
+        reports=StatisticsReports(environment, registry, sessions.fold_soon),
         webhooks=Receiver(settings.all_webhook_secrets(), environment.now, settings.webhook_member_paths),
         model_metrics=ModelMetrics(environment.store, environment.now, names, most, registry.check),
         is_stopping=lambda: draining.has_begun,

@@ -152,6 +152,10 @@ class SessionCache:
         await replica.catch_up()
         await replica.snapshot()
 
+    async def fold_soon(self, name: str, newest: int) -> None:
+        """Load a model with `newest` rounds in its log: the next upkeep folds them, and publishes the statistics."""
+        (await self.find(name, "name")).upkeep.note_rounds(newest)
+
     def note_rounds(self, key: ModelKey, newest: int) -> None:
         """Pass the number of the newest round in a model's log to its session, if it is loaded."""
         session = self._sessions.get(key.name)

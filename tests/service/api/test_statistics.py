@@ -83,6 +83,17 @@ async def test_a_worker_publishes_its_last_rounds_before_it_ends(store_url: str,
         assert (found["rounds"], found["fold_lag"], sum(found["delays"]["counts"])) == (63, 0, 63)
 
 
+async def test_a_model_without_traffic_is_counted_when_it_is_looked_at(
+    client: httpx2.AsyncClient, store_url: str, name: str
+) -> None:
+    await taught(client, {"name": name, "labels": ["a", "b"]})  # by an application whose upkeep does not run
+    async with worker(store_url, Clock()) as other:
+        assert (await statistics(other, name))["fold_lag"] == 55
+        while (found := await statistics(other, name))["fold_lag"]:
+            pass
+        assert sum(found["delays"]["counts"]) == 55
+
+
 async def test_an_equal_answer_is_304(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
     await taught(client, {"name": name, "labels": ["a", "b"]})
     await publish(store, name)
