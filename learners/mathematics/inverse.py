@@ -153,9 +153,10 @@ def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
 
 
 def check_regularization(regularization: float, problem: Problem) -> None:
-    """Raise `ValueError` if a < 1e-9 X² for A that starts as a·I: A⁻¹ would lose its precision."""
+    """Raise `pydantic.ValidationError` if a < 1e-9 X² for A that starts as a·I: A⁻¹ would lose its precision."""
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
-        raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+        least = rounded_up(_LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2)
+        raise refusal("regularization", f"must be at least {least}, 1e-9 times the squared norm bound of the contexts")
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:

@@ -101,17 +101,18 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     def __post_init__(self) -> None:
         if self.horizon is not None and self.exploration != "theorem":
-            raise ValueError("a horizon requires exploration: theorem")
+            raise refusal("horizon", "a horizon requires exploration: theorem")
         if self.needs_true_label:
             return
         if self.radius is None and "theorem" in {self.exploration, self.learning_rate}:
-            raise ValueError("the theorems under bandit feedback require a radius")
+            raise refusal("radius", "the theorems under bandit feedback require a radius")
         if self.exploration == 0.0:
             self._check_gap()
         elif not isinstance(self.exploration, str) and self.exploration < _LEAST_RATE:
             raise refusal("exploration", f"a rate above 0 must be at least {_LEAST_RATE:g}")
         if self.falls and not isinstance(self.learning_rate, str):
-            raise ValueError("a fixed learning_rate requires a fixed exploration; use adaptive, with eta_scale")
+            reason = "a fixed learning_rate requires a fixed exploration; use adaptive, with eta_scale"
+            raise refusal("learning_rate", reason)
 
     def _check_gap(self) -> None:
         if self.loss != "logistic" or self.radius is None:

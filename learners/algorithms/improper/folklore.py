@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, every_label
-from learners.hyperparameters import Magnitude, hyperparameters
+from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.kernels import compiled, compiled_sum, narrow, place_of, widen
 from learners.layouts import Count, Layout, Triangle, zero_state
 from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInformation
@@ -65,7 +65,8 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
     def __post_init__(self) -> None:
         if self.comparator_bound * self.problem.norm_bound > _LARGEST_LOGIT:
-            raise ValueError("comparator_bound times the norm bound of the contexts must be at most 1e9")
+            reason = "comparator_bound times the norm bound of the contexts must be at most 1e9"
+            raise refusal("comparator_bound", reason)
 
     @property
     def guarantee(self) -> str:

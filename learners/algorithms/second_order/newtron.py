@@ -10,7 +10,7 @@ import numpy as np
 
 from learners.algorithms.second_order.pnewtron import Newtonian, Parameters, ball_of, gradient_estimate, inner
 from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.hyperparameters import hyperparameters
+from learners.hyperparameters import hyperparameters, refusal
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.learner import DelayedUpdate
@@ -49,7 +49,9 @@ class Newtron(Newtonian[NewtronState]):
 
     def __post_init__(self) -> None:
         if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
-            raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
+            raise refusal(
+                "radius", "beta times radius times the squared norm bound of the contexts must be at most 1e9"
+            )
 
     @property
     def guarantee(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
+from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters, refusal
 from learners.kernels import Kernels, compiled, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.learner import CompiledLearner
@@ -71,7 +71,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
 
     def __post_init__(self) -> None:
         if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
-            raise ValueError(f"eta must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
+            raise refusal("eta", f"must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
 
     @property
     def guarantee(self) -> str:

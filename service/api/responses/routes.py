@@ -102,15 +102,19 @@ class JsonRoute(StrictRoute):
         """Read the body, call the function, and send its answer as JSON."""
         if scope["method"] != "POST":
             return await super().handle(scope, receive, send)  # FastAPI refuses the method
-        content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
+        answer = await self.endpoint(**await self._read(scope, receive))
+        content, headers = self.represent(answer, scope.get("root_path", ""))
         body = await encode(content, compute_of(scope))
         own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         own += [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": self.status_code or 200, "headers": own})
         return await send_body(send, body)
 
-    def represent(self, answer: Any) -> tuple[Any, dict[str, str]]:
-        """Return the content and the additional headers of a response, given the function's answer."""
+    def represent(self, answer: Any, root: str) -> tuple[Any, dict[str, str]]:
+        """Return the content and the additional headers of a response, given the function's answer.
+
+        `root` is the path that precedes those of the routes, such as "/v1".
+        """
         return answer, {}
 
     async def _read(self, scope: Scope, receive: Receive) -> JsonObject:

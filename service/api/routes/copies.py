@@ -183,7 +183,9 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
             raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:
             created = await copying.import_(name, file, caller_id())
-        return await answer_with(request, created.answer, 201, created_headers(created))
+        return await answer_with(
+            request, created.answer, 201, created_headers(created, request.scope.get("root_path", ""))
+        )
 
 
 async def _chunks(exported: tuple[bytes | memoryview, ...]) -> AsyncIterator[bytes]:

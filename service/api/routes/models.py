@@ -31,13 +31,13 @@ _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 class CreatedRoute(JsonRoute):
     """A route that creates a model. Its function returns `Described`."""
 
-    def represent(self, answer: Described) -> tuple[schemas.ModelAnswer, dict[str, str]]:
-        return answer.answer, created_headers(answer)
+    def represent(self, answer: Described, root: str) -> tuple[schemas.ModelAnswer, dict[str, str]]:
+        return answer.answer, created_headers(answer, root)
 
 
-def created_headers(created: Described) -> dict[str, str]:
+def created_headers(created: Described, root: str) -> dict[str, str]:
     """Return the headers of the response that creates a model: its location and the ETag of its definition."""
-    return {"Location": f"/models/{created.answer.name}", "ETag": f'"{created.version}"'}
+    return {"Location": f"{root}/models/{created.answer.name}", "ETag": f'"{created.version}"'}
 
 
 async def answer_described(request: Request, described: Described) -> Response:

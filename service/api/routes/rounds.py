@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from service import costs, errors
@@ -94,6 +94,7 @@ def open_predictions_router(registry: ModelRegistry) -> APIRouter:
     @routes.get("/models/{name}/predictions", response_class=Response, responses=_OPEN_RESPONSES)
     async def list_predictions(
         name: Name,
+        request: Request,
         cursor: Annotated[str, Query(pattern=SCAN_CURSOR, description="The `cursor` of the previous `Link`.")] = "",
         limit: Annotated[
             int, Query(ge=1, le=1000, description="The approximate number of predictions on a page.")
@@ -106,7 +107,8 @@ def open_predictions_router(registry: ModelRegistry) -> APIRouter:
         A page may be empty.
         """
         page = await registry.predictions(name, cursor, limit)
-        following = f"/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"
+        root = request.scope.get("root_path", "")
+        following = f"{root}/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"
         link = {} if page.next_cursor is None else {"Link": f'<{following}>; rel="next"'}
         return Response(_dumped(page.lines), media_type=_NDJSON, headers=link)
 

@@ -13,18 +13,18 @@ from tests.learners.arrays import assert_close
 SMALL, UNIT = Problem(3, 4), "unit ball"
 REFUSED: list[tuple[str, Problem, dict[str, Any], str]] = [
     ("gaptron", SMALL, {"horizon": 10**400}, "horizon"),
-    ("gaptron", SMALL, {"exploration": "theorem", "learning_rate": "adaptive"}, "for Gaptron"),
-    ("gaptron", SMALL, {"learning_rate": "theorem"}, "for Gaptron"),
-    ("gaptron", SMALL, {"exploration": 0.1, "horizon": 10}, "for Gaptron"),
-    ("gaptron", SMALL, {"horizon": 10}, "for Gaptron"),
-    ("gaptron", SMALL, {"learning_rate": 0.1}, "for Gaptron"),
-    ("epsilon-greedy-ridge", Problem(3, 4, 1e4), {"regularization": 0.09}, "at least 1e-9"),
-    ("soba", Problem(4, 5, 1e4), {"regularization": 0.099}, "regularization"),
-    ("soba-newton", Problem(3, 4, 2.0), {"radius": 2.5, "eta": 0.11}, "eta must be at most"),
-    ("newtron", Problem(3, 4, 1e6), {"radius": 1.0}, "at most 1e9"),
-    ("folklore", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "1e9"),
-    ("folklore", Problem(2, 2, 2e4), {"comparator_bound": 1e5}, "1e9"),
-    ("folklore-bandit", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "1e9"),
+    ("gaptron", SMALL, {"exploration": "theorem", "learning_rate": "adaptive"}, "(?m)^radius\n"),
+    ("gaptron", SMALL, {"learning_rate": "theorem"}, "(?m)^radius\n"),
+    ("gaptron", SMALL, {"exploration": 0.1, "horizon": 10}, "(?m)^horizon\n"),
+    ("gaptron", SMALL, {"horizon": 10}, "(?m)^horizon\n"),
+    ("gaptron", SMALL, {"learning_rate": 0.1}, "(?m)^learning_rate\n"),
+    ("epsilon-greedy-ridge", Problem(3, 4, 1e4), {"regularization": 0.09}, "(?m)^regularization\n.*at least 0.1001,"),
+    ("soba", Problem(4, 5, 1e4), {"regularization": 0.099}, "(?m)^regularization\n"),
+    ("soba-newton", Problem(3, 4, 2.0), {"radius": 2.5, "eta": 0.11}, "(?m)^eta\n.*must be at most"),
+    ("newtron", Problem(3, 4, 1e6), {"radius": 1.0}, "(?m)^radius\n.*at most 1e9"),
+    ("folklore", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "(?m)^comparator_bound\n.*1e9"),
+    ("folklore", Problem(2, 2, 2e4), {"comparator_bound": 1e5}, "(?m)^comparator_bound\n.*1e9"),
+    ("folklore-bandit", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "(?m)^comparator_bound\n.*1e9"),
     *(
         ("bandit-reduction", problem, {"base": base, **({"base_settings": given} if given else {})}, match)
         for problem, base, given, match in (

@@ -18,27 +18,27 @@ PROBLEM = "application/problem+json"
 class Api:
     def __init__(self, client: httpx2.AsyncClient, prefix: str, name: str) -> None:
         self._client = client
-        self._prefix = prefix
+        self.prefix = prefix
         self.name = name
 
     async def post(self, path: str, **body: Any) -> httpx2.Response:
-        return await self._client.post(self._prefix + path, json=body)
+        return await self._client.post(self.prefix + path, json=body)
 
     async def get(self, path: str, **query: Any) -> httpx2.Response:
-        return await self._client.get(self._prefix + path, params=query)
+        return await self._client.get(self.prefix + path, params=query)
 
     async def patch(self, path: str, version: str = "*", **body: Any) -> httpx2.Response:
-        return await self._client.patch(self._prefix + path, json=body, headers={"If-Match": version})
+        return await self._client.patch(self.prefix + path, json=body, headers={"If-Match": version})
 
     async def delete(self, path: str) -> httpx2.Response:
-        return await self._client.delete(self._prefix + path)
+        return await self._client.delete(self.prefix + path)
 
     async def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
-        return await self._client.request(method, self._prefix + path, **options)
+        return await self._client.request(method, self.prefix + path, **options)
 
     async def change(self, tag: str | None, **body: Any) -> httpx2.Response:
         headers = {} if tag is None else {"If-Match": tag}
-        return await self._client.patch(f"{self._prefix}/models/{self.name}", json=body, headers=headers)
+        return await self._client.patch(f"{self.prefix}/models/{self.name}", json=body, headers=headers)
 
     async def tag(self) -> str:
         tag: str = (await self.get(f"/models/{self.name}")).headers["etag"]
@@ -76,7 +76,7 @@ class Api:
         return found
 
     def named(self, name: str) -> "Api":
-        return Api(self._client, self._prefix, name)
+        return Api(self._client, self.prefix, name)
 
     async def exported(self) -> bytes:
         response = await self.get(f"/models/{self.name}/export")

@@ -106,6 +106,18 @@ async def test_v1_is_the_same(client: httpx2.AsyncClient, name: str) -> None:
     assert await api.rounds() == await other.rounds() != []
 
 
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+async def test_locations_keep_the_prefix(client: httpx2.AsyncClient, name: str, prefix: str) -> None:
+    api = Api(client, prefix, name)
+    made = await api.create()
+    assert (await client.get(made.headers["location"])).json() == await api.model()
+    assert made.headers["location"] == f"{prefix}/models/{name}"
+    copy = api.named(f"{name}-copy")
+    assert (await copy.imported(await api.exported())).headers["location"] == f"{prefix}/models/{copy.name}"
+    cloned = await api.post(f"/models/{name}/clone", name=f"{name}-clone")
+    assert cloned.headers["location"] == f"{prefix}/models/{name}-clone"
+
+
 @pytest.mark.parametrize(
     "hostile", ["a}:model", "a\r\nSET x 1", "../a", "a/../b", "a]] return redis.call('FLUSHALL') --[["]
 )

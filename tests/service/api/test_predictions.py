@@ -249,9 +249,9 @@ async def listed(api: Api, limit: int = 100) -> dict[str, dict[str, Any]]:
         found |= {line["prediction_id"]: line for line in map(json.loads, response.text.splitlines())}
         if "link" not in response.headers:
             return found
-        link = r'<(/models/[^?]+/predictions)\?cursor=([0-9.]+)&limit=(\d+)>; rel="next"'
+        link = rf'<({api.prefix}/models/[^?]+/predictions)\?cursor=([0-9.]+)&limit=(\d+)>; rel="next"'
         path, cursor, asked = re.fullmatch(link, response.headers["link"]).groups()  # type: ignore[union-attr]
-        assert (path, int(asked)) == (f"/models/{api.name}/predictions", limit)
+        assert (path, int(asked)) == (f"{api.prefix}/models/{api.name}/predictions", limit)
         query["cursor"] = cursor
 
 
@@ -265,7 +265,11 @@ async def test_an_open_prediction_is_listed_as_it_was_answered(api: Api) -> None
     assert line["label"] in LABELS
 
 
-async def test_pages_have_every_open_prediction_and_no_closed_one(api: Api) -> None:
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+async def test_pages_have_every_open_prediction_and_no_closed_one(
+    client: httpx2.AsyncClient, name: str, prefix: str
+) -> None:
+    api = Api(client, prefix, name)
     await api.create()
     made = [body_of(await api.predict(), 200)["prediction_id"] for _ in range(5)]
     batch = body_of(await api.post("/predict/batch", model=api.name, contexts=[X] * 40), 200)
