@@ -203,12 +203,12 @@ async def test_a_model_is_due_when_it_is_new_and_when_a_prediction_expires(scena
     await model.close(NOW)
     assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
     await model.store.watch(Due.CLOSING, [model.key])  # as workers do now and then: changes nothing
-    assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
-    assert model.key in await due_at(model.store, NOW + WINDOW + 1.0)
-    await model.close(NOW + WINDOW + 1.0)
+    assert model.key not in await due_at(model.store, NOW + WINDOW)
+    assert model.key in await due_at(model.store, NOW + WINDOW + 2.0)
+    await model.close(NOW + WINDOW + 2.0)
     await model.predict("a")
-    assert model.key not in await due_at(model.store, NOW + WINDOW + 1.5)
-    assert model.key in await due_at(model.store, NOW + 2 * WINDOW + 2.0)
+    assert model.key not in await due_at(model.store, NOW + WINDOW + 2.5)
+    assert model.key in await due_at(model.store, NOW + 2 * WINDOW + 4.0)
 
 
 async def test_feedback_for_a_prediction_older_than_the_rule_makes_the_model_due_in_time(scenario: Scenario) -> None:

@@ -68,6 +68,19 @@ async def test_a_deletion_leaves_nothing_but_predictions(scenario: Scenario, any
     assert not await scenario.store.delete_model(name)
 
 
+@pytest.mark.parametrize("kind", ["text", "without an incarnation"])
+async def test_a_damaged_model_can_be_deleted(scenario: Scenario, any_store_url: str, kind: str) -> None:
+    name = scenario.key.name
+    with raw(any_store_url) as client:
+        if kind == "text":
+            client.set(keys.model(name), b"damaged")
+        else:
+            client.hdel(keys.model(name), "incarnation")
+        assert await scenario.store.delete_model(name)
+        assert not client.exists(keys.model(name))
+    assert not await scenario.store.delete_model(name)
+
+
 async def test_a_recreated_model_starts_empty(scenario: Scenario) -> None:
     await scenario.play(3)
     await scenario.predict("open")
