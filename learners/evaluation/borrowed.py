@@ -4,7 +4,6 @@ Wherever compiled code takes an array out of a tuple, it counts references with 
 rounds, these take longer than the arithmetic of a first-order learner.
 """
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba.extending
@@ -14,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def borrowed(value: _T) -> _T:
-    """Return a value; if it is an array or a named tuple, its arrays become views that do not keep memory alive.
+    """Return a value; if it is an array or a tuple, its arrays become views that do not keep memory alive.
 
     The arrays must outlive the views: pass only arguments that come from the interpreter. Compiled code frees its own
     arrays after the last use of their variable, even if there are views.
@@ -22,43 +21,31 @@ def borrowed(value: _T) -> _T:
     return value  # in the interpreter, there is nothing to save
 
 
-def _borrowed_each(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return values
+@numba.extending.overload(borrowed)
+def _borrow(value: Any) -> Any:  # noqa: ARG001  numba requires the parameters of the function that it returns
+
+    def borrow(value: Any) -> Any:
+        return _without_owners(value)  # type: ignore[call-arg]  # numba passes the context
+
+    return borrow
 
 
 @numba.extending.intrinsic
-def _without_owner(context: Any, array: Any) -> Any:  # noqa: ARG001  numba's signature
+def _without_owners(context: Any, value: Any) -> Any:  # noqa: ARG001  numba's signature
     def build(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = target.make_array(signature.return_type)(target, builder, value=arguments[0])
+        return _without(target, builder, signature.return_type, arguments[0])
+
+    return value(value), build
+
+
+def _without(target: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Build the value without owners in one function: an overload for each tuple would take seconds to compile."""
+    is_array, is_tuple = isinstance(kind, types.Array), isinstance(kind, types.BaseTuple)
+    if is_array:
+        view = target.make_array(kind)(target, builder, value=value)
         view.meminfo = view.meminfo.type(None)  # a null pointer
         return view._getvalue()  # noqa: SLF001  numba's way
-
-    return array(array), build
-
-
-# numba requires an overload and the function it returns to have equal parameters, so these are not lambdas.
-@numba.extending.overload(borrowed)
-def _borrow(value: Any) -> Callable[[Any], Any]:
-    kind: Any = getattr(value, "instance_class", None)
-
-    def array(value: Any) -> Any:
-        return _without_owner(value)  # type: ignore[call-arg]  # numba passes the context
-
-    def named(value: Any) -> Any:
-        return kind(*_borrowed_each(value))
-
-    def other(value: Any) -> Any:
-        return value
-
-    return array if isinstance(value, types.Array) else named if isinstance(value, types.BaseNamedTuple) else other
-
-
-@numba.extending.overload(_borrowed_each)
-def _borrow_each(values: Any) -> Callable[[Any], Any]:
-    def last(values: Any) -> Any:
-        return (borrowed(values[0]),)
-
-    def several(values: Any) -> Any:
-        return (borrowed(values[0]), *_borrowed_each(values[1:]))
-
-    return last if len(values) == 1 else several
+    if is_tuple:
+        parts = [_without(target, builder, each, builder.extract_value(value, i)) for i, each in enumerate(kind)]
+        return target.make_tuple(builder, kind, parts)
+    return value
