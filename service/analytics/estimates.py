@@ -146,23 +146,25 @@ def label_value(subject: Subject, statistics: RoundStatistics, label: int) -> Es
     if not subject.has_contexts:
         return label_reward(statistics.by_label, label)
     until = slice(label, label + 1)
-    return _of_policy(statistics, until, sum(statistics.eligible.until_answered[until]))
+    return _of_policy(statistics.by_label, until, sum(statistics.eligible.until_answered[until]), 1.0)
 
 
 def uniform_value(statistics: RoundStatistics) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
-    return _of_policy(statistics, slice(None), sum(statistics.eligible.all))
+    sums, eligible = statistics.by_label, sum(statistics.eligible.all)
+    return _of_policy(sums, slice(None), eligible, eligible / max(1, sum(sums.weighed)))
 
 
-def _of_policy(statistics: RoundStatistics, labels: slice, eligible: int) -> Estimate:
+def _of_policy(sums: LabelSums, labels: slice, eligible: int, together: float) -> Estimate:
     """Return the weighted mean of the rounds that answered these labels, if they represent the policy.
 
-    `eligible` is how often one of the labels was eligible, the mean of the sum of these rounds' weights 1/p. A learner
-    that seldom explores may never draw a label in some contexts: the sum is then smaller by over three standard errors.
+    `eligible` is how often one of the labels was eligible, the mean of Σw for these rounds' weights w = 1/p. A learner
+    that seldom explores may never draw a label in some contexts: Σw is then smaller by more than three standard errors.
+    Σw² - m Σw estimates its variance if m of the labels are eligible `together`.
     """
-    sums = statistics.by_label
-    most = sum(sums.weights[labels]) + 3.0 * math.sqrt(sum(sums.squared_weights[labels]))
-    return _weighted(sums, labels) if most >= COVERED * eligible else UNKNOWN
+    weights = sum(sums.weights[labels])
+    variance = max(0.0, sum(sums.squared_weights[labels]) - together * weights)
+    return _weighted(sums, labels) if weights + 3.0 * math.sqrt(variance) >= COVERED * eligible else UNKNOWN
 
 
 class Chance(NamedTuple):
