@@ -41,7 +41,7 @@ class FullStore(Store):
 
     async def read_model_stats(self, name: str) -> ModelStats:
         sums = LabelSums((2,), (1.0,), (1.0,), (2,), (3.0,), (1.0,), (5.0,), (1.0,), (1.0,))
-        counts = RoundStatistics(2, 1, weighed=2, weights=3.0, squared_weights=5.0, labels=2, by_label=sums)
+        counts = RoundStatistics(2, 1, weighed=2, labels=2, by_label=sums, chance=sums)
         return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 
 

@@ -81,7 +81,10 @@ def fit(
     state, error = fit_rows(player, contexts, truths, seed)
     content = _file(new, state)
     if output is not None:
-        write_file(output, [content])
+        if output.is_file() or not output.exists():
+            write_file(output.resolve(), [content])
+        else:  # such as a pipe
+            output.write_bytes(content)
     else:
         with connect(url, api_key) as client:
             call(

@@ -15,6 +15,7 @@ _T = TypeVar("_T")
 def borrowed(value: _T) -> _T:
     """Return a value; if it is an array or a tuple, its arrays become views that do not keep memory alive.
 
+    The other members of a tuple are numbers.
     The arrays must outlive the views: pass only arguments that come from the interpreter. Compiled code frees its own
     arrays after the last use of their variable, even if there are views.
     """
@@ -40,12 +41,11 @@ def _without_owners(context: Any, value: Any) -> Any:  # noqa: ARG001  numba's s
 
 def _without(target: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Build the value without owners in one function: an overload for each tuple would take seconds to compile."""
-    is_array, is_tuple = isinstance(kind, types.Array), isinstance(kind, types.BaseTuple)
-    if is_array:
+    if isinstance(kind, types.Array):
         view = target.make_array(kind)(target, builder, value=value)
         view.meminfo = view.meminfo.type(None)  # a null pointer
         return view._getvalue()  # noqa: SLF001  numba's way
-    if is_tuple:
-        parts = [_without(target, builder, each, builder.extract_value(value, i)) for i, each in enumerate(kind)]
-        return target.make_tuple(builder, kind, parts)
-    return value
+    if isinstance(kind, types.Number | types.Boolean):
+        return value
+    parts = [_without(target, builder, each, builder.extract_value(value, i)) for i, each in enumerate(kind)]
+    return target.make_tuple(builder, kind, parts)

@@ -39,9 +39,10 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
         raise ValueError(f"{T} contexts and {len(true_labels)} true labels: the counts must be equal, and at least one")
     state, total = learner.init(), np.zeros((learner.n_scores, learner.problem.n_features))
     is_local = learner.proved_step is not None and learner.radius is None  # a round changes its features' weights only
+    after = learner.weights(state)
     for t, context in enumerate(one_by_one(contexts)):
         changed = context.indices if is_local else slice(None)
-        before = learner.weights(state._replace(direction=state.direction[changed]))
+        before = learner.weights(state._replace(direction=state.direction[changed])) if is_local else after
         truth, sure = true_labels[t : t + 1], np.ones(1)
         evidence = learner.decide_unchecked(state, context).evidence
         learner.fold_unchecked(state, Rounds.of_bits(context, truth, sure, sure > 0.0, truth, evidence, sure))

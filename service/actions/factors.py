@@ -107,7 +107,7 @@ class FactorReader:
             hashes = hashes_of([part.name for part in parts]) if self._hashed else None
             indices = np.array([part.at for part in parts], np.uint64) if hashes is None else hashes
             # Clipped, so that products of two factors are finite.
-            clipped = np.clip([part.value for part in parts], -LARGEST_NUMBER, LARGEST_NUMBER, dtype=np.float64)
+            clipped = np.array([part.value for part in parts], np.float64).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             return Factors(indices, clipped, np.zeros(len(parts), np.int64))
         flat = _flat(given) if self._kind.is_open else None
         if flat is not None:

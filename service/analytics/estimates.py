@@ -9,7 +9,7 @@ from service.errors import StoreCorruptError
 from service.models.model import Model
 from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
-from service.replicas.sums import CLIPS, MOST_LABELS, LabelSums
+from service.replicas.sums import CLIPS, EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
@@ -113,7 +113,7 @@ def observed(rounds: int, total: float, squares: float, level: float = LEVEL) ->
 def _weighted(sums: LabelSums, labels: slice) -> Estimate:
     """Return the self-normalized weighted mean (SNIPS), with Wilson's interval for the effective number of rounds.
 
-    With weights w = 1/p, rewards r and mean v, the effective number is the smaller of two. One is Kish's, (Σw)²/Σw².
+    With weights w, rewards r and mean v, the effective number is the smaller of two. One is Kish's, (Σw)²/Σw².
     The other, at least 1, is the number of unweighted rewards of 0 or 1 whose mean, if it were v, would have the
     variance estimated for v, Σw²(r - v)²/(Σw)².
     """
@@ -146,25 +146,24 @@ def label_value(subject: Subject, statistics: RoundStatistics, label: int) -> Es
     if not subject.has_contexts:
         return label_reward(statistics.by_label, label)
     until = slice(label, label + 1)
-    return _of_policy(statistics.by_label, until, sum(statistics.eligible.until_answered[until]), 1.0)
+    return _of_policy(statistics.by_label, until, sum(statistics.eligible.until_answered[until]))
 
 
 def uniform_value(statistics: RoundStatistics) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
-    sums, eligible = statistics.by_label, sum(statistics.eligible.all)
-    return _of_policy(sums, slice(None), eligible, eligible / max(1, sum(sums.weighed)))
+    return _of_policy(statistics.chance, EVERY_DRAW, sum(statistics.by_label.weighed))
 
 
-def _of_policy(sums: LabelSums, labels: slice, eligible: int, together: float) -> Estimate:
-    """Return the weighted mean of the rounds that answered these labels, if they represent the policy.
+def _of_policy(sums: LabelSums, entries: slice, rounds: int) -> Estimate:
+    """Return the weighted mean of some sums, if their rounds represent the policy that they are weighted for.
 
-    `eligible` is how often one of the labels was eligible, the mean of Σw for these rounds' weights w = 1/p. A learner
-    that seldom explores may never draw a label in some contexts: Σw is then smaller by more than three standard errors.
-    Σw² - m Σw estimates its variance if m of the labels are eligible `together`.
+    `rounds` is the number of rounds in which it could have acted, which is the mean of Σw. A learner that seldom
+    explores may never draw what the policy answers: Σw is then smaller by more than three standard errors. Σw² - Σw
+    estimates its variance.
     """
-    weights = sum(sums.weights[labels])
-    variance = max(0.0, sum(sums.squared_weights[labels]) - together * weights)
-    return _weighted(sums, labels) if weights + 3.0 * math.sqrt(variance) >= COVERED * eligible else UNKNOWN
+    weights = sum(sums.weights[entries])
+    variance = max(0.0, sum(sums.squared_weights[entries]) - weights)
+    return _weighted(sums, entries) if weights + 3.0 * math.sqrt(variance) >= COVERED * rounds else UNKNOWN
 
 
 class Chance(NamedTuple):
@@ -177,26 +176,26 @@ class Chance(NamedTuple):
 def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
     """Return estimates of the mean reward of uniform draws.
 
-    There are none if answers are not single labels, without rounds, or if the learner needs no exploration, and the
-    rounds do not cover uniform draws.
+    There are none if answers are not single labels, or without rounds; and none for a learner that needs no
+    exploration, if its rounds do not represent uniform draws.
 
     The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
-    explored draws (all others). The sum of 1/p over draws of favourites estimates how many of the n rounds have a
-    favourite, so a uniform draw answers the favourite with probability Σ1/p / (n·K), if K labels are eligible on
-    average. The weights of explored draws, which vary widely, then affect only the estimated reward of exploring, not
-    the probability of exploring. Each
-    stratified estimate bounds these weights by a different one of `CLIPS`.
+    explored draws (all others). The sum of 1/(K p) over draws of favourites estimates in how many of the n rounds a
+    uniform draw answers the favourite. The weights of explored draws, which vary widely, then affect only the estimated
+    reward of exploring, not the probability of exploring. Each stratified estimate bounds these weights by a different
+    one of `CLIPS`.
     """
-    sums, chance, eligible = statistics.by_label, statistics.chance, sum(statistics.eligible.all)  # n·K
-    if not eligible or not (subject.needs_exploration or uniform_value(statistics).rounds):
+    chance, n = statistics.chance, sum(statistics.by_label.weighed)
+    if not n or not (subject.needs_exploration or uniform_value(statistics).rounds):
         return []
-    favourite, of_favourites = _weighted(chance, slice(0, 1)), sum(chance.weights[:1])
-    share = min(of_favourites, sum(sums.weighed)) / eligible
-    found = [Chance(_weighted(sums, slice(None)), sum(sums.weights) / eligible)]
+    found = [Chance(_weighted(chance, EVERY_DRAW), sum(chance.weights[EVERY_DRAW]) / n)]
+    favourite, share = _weighted(chance, slice(0, 1)), sum(chance.weights[:1]) / n
+    if share >= 1.0:
+        return found
     for i in range(1, len(CLIPS) + 1):
         explored, weights = _weighted(chance, slice(i, i + 1)), sum(chance.weights[i : i + 1])
         pairs = zip(favourite[:3], explored[:3], strict=True)
         mean, low, high = [share * (one or 0.0) + (1.0 - share) * (other or 0.0) for one, other in pairs]
         value = Estimate(None if explored.mean is None else mean, low, high, explored.rounds)
-        found.append(Chance(value, weights / eligible / (1.0 - share)))
+        found.append(Chance(value, weights / n / (1.0 - share)))
     return found

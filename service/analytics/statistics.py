@@ -1,6 +1,7 @@
 """The full statistics of one model, and a summary of every model."""
 
 import asyncio
+import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -12,10 +13,10 @@ from service.analytics import estimates
 from service.analytics.estimates import UNKNOWN, CountedModel, Estimate, Subject, counted_model, observed
 from service.analytics.verdicts import bound_of, verdict_of
 from service.environment import Environment
-from service.errors import NewerVersionError, StoreCorruptError, StoreError
+from service.errors import NewerVersionError, StoreCorruptError, StoreError, WagerError
 from service.registry.registry import ModelRegistry, missing, stored_under
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics
-from service.replicas.sums import MOST_LABELS, joined
+from service.replicas.sums import EVERY_DRAW, MOST_LABELS, joined
 from service.schemas import statistics as schemas
 from service.schemas.models import ModelSummary
 from service.store.stored_models import UnreadModel
@@ -71,8 +72,8 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
 
 def uniform_ips(statistics: RoundStatistics) -> float | None:
     """Return the IPS estimate of the reward of uniform draws; None without single labels, or without weights."""
-    eligible = sum(statistics.eligible.all)
-    return sum(statistics.by_label.reward_weights) / eligible if eligible else None
+    n = sum(statistics.by_label.weighed)
+    return sum(statistics.chance.reward_weights[EVERY_DRAW]) / n if n else None
 
 
 def _mean(estimate: Estimate) -> schemas.MeanAnswer:
@@ -263,11 +264,11 @@ class OverviewPage(NamedTuple):
 class StatisticsReports:
     """Reads the published statistics of models.
 
-    `fold_soon` loads a model with a number of rounds in its log, so that its statistics are published.
+    `fold_soon` loads a model, folds its log in the background, and publishes its statistics.
     """
 
     def __init__(
-        self, environment: Environment, registry: ModelRegistry, fold_soon: Callable[[str, int], Awaitable[None]]
+        self, environment: Environment, registry: ModelRegistry, fold_soon: Callable[[str], Awaitable[None]]
     ) -> None:
         self._environment, self._store, self._registry = environment, environment.store, registry
         self._fold_soon = fold_soon
@@ -279,7 +280,8 @@ class StatisticsReports:
         if stats is None:
             raise missing(name)
         if estimates.fold_lag(stats):  # perhaps a worker died, or the last rounds expired while no worker had the model
-            await self._fold_soon(name, stats.round_count)
+            with contextlib.suppress(WagerError):  # the published statistics are answered all the same
+                await self._fold_soon(name)
         run, now = self._environment.compute.run_in_thread_if_costly, self._environment.now()
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 

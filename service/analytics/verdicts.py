@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from service.analytics.estimates import UNKNOWN, Chance, Estimate, Subject, chances, label_value, observed
+from service.analytics.estimates import (
+    UNKNOWN,
+    Chance,
+    Estimate,
+    Subject,
+    chances,
+    label_value,
+    observed,
+    uniform_value,
+)
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
 from service.schemas.statistics import VerdictWord
@@ -75,6 +84,8 @@ class _Case:
     @property
     def at_chance(self) -> Estimate | None:
         """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
+        if uniform_value(self.statistics).mean is None:
+            return None
         known = [each.estimate for each in self.chances if each.covered >= COVERED]
         narrowest = min(known, key=lambda each: each.high - each.low, default=None)
         if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
@@ -166,7 +177,8 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
         above = (
             "which exceeds" if earned.low > beaten.high else f"and that of all rounds, {_shown(case.served)}, exceeds"
         )
-        return Verdict(word, f"{served}, {above} that of uniform draws, at most {beaten.high:.3f}.")
+        tried = "" if uniform_value(case.statistics).rounds else " among the answers that were tried"
+        return Verdict(word, f"{served}, {above} that of uniform draws{tried}, at most {beaten.high:.3f}.")
     if is_certain and not case.explores:
         unclear = "which is not clearly above that of uniform draws, and no exploration is left to find out"
         return Verdict("collapsed", f"{served}, {unclear}.")
@@ -219,7 +231,7 @@ def _best(values: dict[int, Estimate]) -> tuple[int, Estimate] | None:
 
 def _shown(value: Estimate) -> str:
     if value.mean is None:
-        return "unknown, without a round"
+        return "unknown"
     return f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 

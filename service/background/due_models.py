@@ -86,7 +86,7 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
         sessions.note_rounds(key, closed.newest_round)
 
     work = "closing expired predictions"
-    return DueModels(environment, Due.CLOSING, work, close, sessions.closing, at_once=8, lease=2.0)
+    return DueModels(environment, Due.CLOSING, work, close, sessions.closing, at_once=8, lease=1.5)
 
 
 def retention(environment: Environment, sessions: SessionCache) -> DueModels:

@@ -171,6 +171,11 @@ class Upkeep:
         self._newest_round = max(self._newest_round, newest)
         self._start_if_due()
 
+    def fold_soon(self) -> None:
+        """Fold the log in the background, once, even if this worker has recorded none of its rounds."""
+        if self.idle:
+            self._task = asyncio.create_task(self._run_quietly(folds=True))
+
     async def run(self, *, is_last: bool = False) -> None:
         """Fold the rounds that this worker recorded. Write a snapshot, and publish statistics, if they are due.
 
@@ -205,9 +210,9 @@ class Upkeep:
             await self._replica.snapshot()
         await self._statistics.publish_if_due(self._batches, is_last=is_last)
 
-    async def _run_quietly(self) -> None:
+    async def _run_quietly(self, *, folds: bool = False) -> None:
         try:
-            if self.rounds_waiting or self._is_late:
+            if folds or self.rounds_waiting or self._is_late:
                 await self._replica.catch_up()
             await self._write_if_due()
         except WagerError as error:  # no caller waits for this; the next request probably gets the same error

@@ -24,7 +24,7 @@ from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
 
 _LARGEST, _LARGEST_COUNT = 1e300, 2**53  # maximum number, and maximum integer, in statistics
-_LARGEST_NUMBER = 1e60  # maximum in a state: in learners, products of larger numbers may overflow
+_LARGEST_IN_STATE = 1e60  # maximum in a state: in learners, products of larger numbers may overflow
 _CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of a trial: contexts, non-zeros of each, and uniform number
 _AT_MOST_ROUNDS = (
     *("rounds", "correct", "reward", "expired", "abstained", "weighed", "answered", "answered_reward"),
@@ -111,8 +111,8 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
     """
     state = decode_state(learner, data, others=SHADOW)
     for name, array in state._asdict().items():
-        if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_NUMBER:
-            raise ModelFileError(f"its state: {name} contains numbers above {_LARGEST_NUMBER:g}")
+        if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_IN_STATE:
+            raise ModelFileError(f"its state: {name} contains numbers above {_LARGEST_IN_STATE:g}")
     if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
         raise ModelFileError("its state: the learner cannot decide and learn with these numbers")
     return state

@@ -28,6 +28,7 @@ from service.analytics.estimates import (
 from service.analytics.statistics import uniform_ips
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS
+from service.replicas.sums import EVERY_DRAW
 from service.store.capabilities import Store
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
@@ -157,11 +158,19 @@ _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_folded_rounds": ("Rounds that a worker has folded and published.", lambda stats: stats.statistics_rounds),
 }
 
-_SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
-    "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
-    "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
-    "wager_correct_inverse_propensity": ("Sum of 1/p over the correct rounds.", lambda m: m.statistics.correct_weights),
-    "wager_reward_inverse_propensity": ("Sum of reward/p over the rounds.", lambda m: m.statistics.reward_weights),
+_SUMS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
+    "wager_uniform_weight": (
+        "Sum of w = 1/(K p) over the rounds outside the holdout, with K eligible labels: the weights of uniform draws.",
+        lambda m: _of_draws(m, m.statistics.chance.weights),
+    ),
+    "wager_uniform_squared_weight": (
+        "Sum of w² over these rounds.",
+        lambda m: _of_draws(m, m.statistics.chance.squared_weights),
+    ),
+    "wager_uniform_weighted_reward": (
+        "Sum of w times the reward over these rounds.",
+        lambda m: _of_draws(m, m.statistics.chance.reward_weights),
+    ),
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
@@ -182,8 +191,8 @@ _STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
         lambda m: m.statistics.uncounted,
     ),
     "wager_effective_sample_size_rounds": (
-        "Effective sample size of the uniform policy's estimate: (sum of 1/p)² / sum of 1/p².",
-        lambda m: m.statistics.weights**2 / m.statistics.squared_weights if _has_uniform(m) else None,
+        "Effective sample size of the uniform policy's estimate.",
+        lambda m: uniform_value(m.statistics).rounds or None,
     ),
 }
 
@@ -213,8 +222,8 @@ def _mean_rewards(models: Sequence[ModelStats], counted: Sequence[CountedModel])
     return family
 
 
-def _has_uniform(model: CountedModel) -> bool:
-    return uniform_value(model.statistics).mean is not None
+def _of_draws(model: CountedModel, column: tuple[float, ...]) -> float | None:
+    return None if model.statistics.labels is None else sum(column[EVERY_DRAW])
 
 
 def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:

@@ -9,6 +9,7 @@ New rounds are queued, and many are counted together, which costs less per round
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,13 +76,9 @@ class RoundStatistics:
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
     propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # weighed rounds in each bucket
-    weighed: int = 0  # rounds whose propensity p is large enough for a weight 1/p; the next six sums cover only these
+    weighed: int = 0  # rounds whose propensity p is large enough for a weight 1/p; the next two sums cover only these
     propensity_sum: float = 0.0
     surprisal_micronats: int = 0  # sum of −ln p
-    weights: float = 0.0  # sum of 1/p
-    squared_weights: float = 0.0  # sum of 1/p²
-    correct_weights: float = 0.0  # sum of 1/p over correct answers
-    reward_weights: float = 0.0  # sum of reward/p
     labels: int | None = None  # K if the model answers one of K labels, else None
     slot_seconds: float = 1.0  # length of a time slot
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
@@ -195,7 +192,7 @@ class StatisticsAccumulator:
         self._waiting.append(rounds)
         self._eligible.append(eligible)
         self._rounds_waiting += len(rounds)
-        self._bytes_waiting += rounds.nbytes + eligible.nbytes
+        self._bytes_waiting += rounds.nbytes + len(rounds) * (self._counts.labels or 0)  # a byte for each in a mask
         if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
             self._count()
 
@@ -210,13 +207,9 @@ class StatisticsAccumulator:
         columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in names}
         truths = columns.get("truth", np.full(len(columns["reward"]), NO_LABEL))
         columns["abstained"] = abstentions(columns["reward"], truths)
-        self._counts = _detailed(_counted(self._counts, columns), columns)
         if self._counts.labels is not None:
-            eligible = self._counts.eligible
-            for table, mask in zip(self._waiting, self._eligible, strict=True):
-                weighed = ((table["flags"] & HOLDOUT) == 0) & weighable(table["propensity"])
-                eligible = with_eligible(eligible, table["output"][weighed], mask[weighed], self._counts.labels)
-            self._counts = dataclasses.replace(self._counts, eligible=eligible)
+            columns["eligible"] = _joined(self._eligible, self._counts.labels)
+        self._counts = _detailed(_counted(self._counts, columns), columns)
         self._clear()
 
     def _clear(self) -> None:
@@ -230,9 +223,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
     reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
     waited = (table["feedback_at"] - table["predicted_at"])[given]
     correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks differ: a delay may be negative
-    known = weighable(p)
-    p, right, reward_of_known = p[known], correct[known], reward[known]
-    weights = 1.0 / p
+    p = p[weighable(p)]
     return dataclasses.replace(
         counts,
         rounds=counts.rounds + len(correct),
@@ -246,10 +237,6 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
         weighed=counts.weighed + len(p),
         propensity_sum=added(counts.propensity_sum, p),
         surprisal_micronats=counts.surprisal_micronats + int(np.rint(-np.log(p) * _MICRO).sum()),
-        weights=added(counts.weights, weights),
-        squared_weights=added(counts.squared_weights, weights * weights),
-        correct_weights=added(counts.correct_weights, weights[right]),
-        reward_weights=added(counts.reward_weights, weights * reward_of_known),
         recent=_slotted(counts, table["predicted_at"]),
     )
 
@@ -259,16 +246,19 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     answered = reward[ours & ~table["abstained"]]
-    weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
-    labels = table.get("output", _NO_LABELS)
-    by_label, chance = counts.by_label, counts.chance
+    labels, eligible, count = table.get("output", _NO_LABELS), counts.eligible, counts.labels or 1
+    among, by_label, chance = np.ones(len(p)), counts.by_label, counts.chance
     if len(labels):
-        of_ours = reward[ours], p[ours], known[ours]
-        by_label = with_rounds(by_label, labels[ours], *of_ours)
-        chance = with_chance(chance, *of_ours, counts.labels or 1)
+        mask, weighed = table["eligible"], ours & known
+        among = mask.sum(axis=1) if mask.shape[1] else np.full(len(p), count)
+        by_label = with_rounds(by_label, labels[ours], reward[ours], p[ours], known[ours])
+        chance = with_chance(chance, reward[ours], p[ours], among[ours], known[ours])
+        eligible = with_eligible(eligible, labels[weighed], mask[weighed], count)
+    weight = np.divide(1.0, among * p, out=np.zeros(len(p)), where=known)
     return dataclasses.replace(
         counts,
         by_label=by_label,
+        eligible=eligible,
         chance=chance,
         curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
         latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, labels)),
@@ -279,6 +269,13 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         holdout_reward=added(counts.holdout_reward, of_holdout),
         holdout_squares=added(counts.holdout_squares, of_holdout * of_holdout),
     )
+
+
+def _joined(masks: Sequence[BoolArray], labels: int) -> BoolArray:
+    """Join masks of the eligible labels: (n, K), or (n, 0) if every label was eligible in every round."""
+    if any(mask.shape[1] for mask in masks):
+        masks = [mask if mask.shape[1] else np.ones((len(mask), labels), np.bool_) for mask in masks]
+    return np.concatenate(masks)
 
 
 def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, ...]) -> tuple[int, ...]:

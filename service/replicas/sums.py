@@ -83,10 +83,11 @@ def with_eligible(rounds: EligibleRounds, answered: IntArray, mask: BoolArray, l
     for k in set(answered[answered < MOST_LABELS].tolist()):
         n = int(np.flatnonzero(answered == k)[-1]) + 1
         until[k] = sum(rounds.all[k : k + 1]) + int(mask[:n, k].sum() if mask.shape[1] else n)
-    found = mask.sum(axis=0) if mask.shape[1] else np.full(labels, len(mask))
-    if labels > MOST_LABELS:
-        found = np.append(found[:MOST_LABELS], found[MOST_LABELS:].sum())
-    every = tuple(map(sum, itertools.zip_longest(rounds.all, found.tolist(), fillvalue=0)))
+    own, others = min(labels, MOST_LABELS), labels - MOST_LABELS
+    found = mask[:, :own].sum(axis=0).tolist() if mask.shape[1] else [len(mask)] * own
+    if others > 0:
+        found.append(int(mask[:, own:].sum()) if mask.shape[1] else others * len(mask))
+    every = tuple(map(sum, itertools.zip_longest(rounds.all, found, fillvalue=0)))
     return EligibleRounds(every, tuple(until.get(k, 0) for k in range(max(until, default=-1) + 1)))
 
 
@@ -99,24 +100,27 @@ def read_eligible(fields: Any) -> EligibleRounds:
 
 
 CLIPS = (16.0, 64.0, math.inf)
-"""Bounds on the weights of explored draws, in multiples of K; without a bound, one draw may outweigh all others."""
+"""Bounds on the weights of explored draws; without a bound, one draw may outweigh all others."""
+
+EVERY_DRAW = slice(0, None, len(CLIPS))
+"""The entries of `with_chance` that together sum all draws, with weights that have no bound."""
 
 FAVOURITE = 0.5
 """At most one label of a round is more probable than this: its favourite. A draw of any other label explores."""
 
 
-def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolArray, labels: int) -> LabelSums:
-    """Return sums by kind of draw, instead of by label, with n more rounds. `labels` is K.
+def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, among: IntArray, known: BoolArray) -> LabelSums:
+    """Return sums by kind of draw, instead of by label, with n more rounds; `among` is K, the eligible labels of each.
 
-    The first entry sums the draws of favourites. Then each of `CLIPS` has an entry that sums all explored draws, with
-    weights clipped at this bound.
+    The weight of a round is 1/(K p), as for uniform draws. The first entry sums the draws of favourites. Then each of
+    `CLIPS` has an entry that sums all explored draws, with weights clipped at this bound.
     """
     favourite, n = p > FAVOURITE, len(p)
     rows = [np.flatnonzero(favourite), *[np.flatnonzero(~favourite)] * len(CLIPS)]
     places = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
-    least = np.array([0.0, *(1.0 / (clip * labels) for clip in CLIPS)])[places]
+    least = np.array([0.0, *(1.0 / clip for clip in CLIPS)])[places]
     every = np.concatenate(rows) if n else np.empty(0, np.int64)
-    return with_rounds(sums, places, reward[every], np.maximum(p[every], least), known[every])
+    return with_rounds(sums, places, reward[every], np.maximum((among * p)[every], least), known[every])
 
 
 def read_label_sums(fields: Any) -> LabelSums:
@@ -272,8 +276,8 @@ class RewardCurve(NamedTuple):
     rounds: tuple[int, ...] = ()
     rewards: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()  # reward²
-    weights: tuple[float, ...] = ()  # 1/p
-    reward_weights: tuple[float, ...] = ()  # reward/p
+    weights: tuple[float, ...] = ()  # 1/(K p) for K eligible labels
+    reward_weights: tuple[float, ...] = ()  # reward/(K p)
 
 
 NO_CURVE = RewardCurve()
@@ -284,7 +288,7 @@ class CurveRows(NamedTuple):
 
     counted: BoolArray  # (n,), whether the sums include a round
     reward: FloatArray  # (n,)
-    weight: FloatArray  # (n,), 1/p; 0 if unknown
+    weight: FloatArray  # (n,), 1/(K p) for K eligible labels, as for uniform draws; 0 if unknown
 
     def between(self, start: int, stop: int) -> "CurveRows":
         """Return rounds start … stop - 1."""

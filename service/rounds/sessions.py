@@ -152,9 +152,9 @@ class SessionCache:
         await replica.catch_up()
         await replica.snapshot()
 
-    async def fold_soon(self, name: str, newest: int) -> None:
-        """Load a model with `newest` rounds in its log: the next upkeep folds them, and publishes the statistics."""
-        (await self.find(name, "name")).upkeep.note_rounds(newest)
+    async def fold_soon(self, name: str) -> None:
+        """Load a model, and begin to fold its log and to publish its statistics in the background."""
+        (await self.find(name, "name")).upkeep.fold_soon()
 
     def note_rounds(self, key: ModelKey, newest: int) -> None:
         """Pass the number of the newest round in a model's log to its session, if it is loaded."""

@@ -53,7 +53,8 @@ class LabelAnswer(Answer):
     """The mean reward of these rounds. The learner chose them, so labels are compared by `value`."""
     value: MeanAnswer
     """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features.
-    It has no mean if the rounds that answered it do not represent the others."""
+    It has no mean if
+    the rounds that answered it do not represent those before the last of them."""
 
 
 class OtherLabelsAnswer(Answer):
@@ -78,7 +79,7 @@ class CurvePoint(Answer):
     cumulative: float | None
     """The mean reward of all rounds up to here."""
     uniform: float | None
-    """The estimated reward of uniform draws over all rounds up to here; null if `uniform` has no mean."""
+    """The estimated reward of uniform draws over all rounds up to here; null if that over all rounds has no mean."""
     bound: float | None
     """The mean reward that the theorem proves up to here, if a comparator has no loss; null if it proves no number."""
 
@@ -162,9 +163,10 @@ class StatisticsAnswer(Answer):
     """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels. It has no mean if
     the rounds do not represent uniform draws, since the learner never drew some labels."""
     uniform_ips: float | None
-    """The same by inverse propensity weighting over all rounds, without self-normalization; null without its mean."""
+    """The same by inverse propensity weighting, without self-normalization; null if `uniform` has no mean."""
     best_label: Annotated[str | None, Field(examples=[None])]
-    """The label whose `value` is largest, among those with at least 10 effective rounds."""
+    """The label whose `value` is largest, among those with at least 10 effective rounds. Null if an active label that
+    was answered has no value, since that label may be the best."""
     labels: Annotated[list[LabelAnswer] | None, Field(examples=[[]])]
     """The first 256 labels by number. Null for answers that are not one of K labels."""
     other_labels: Annotated[OtherLabelsAnswer | None, Field(examples=[None])]

@@ -34,7 +34,7 @@ _SHARE_OF_TIME = 0.03
 
 _SHORTEST, _LONGEST = 0.0005, 0.02  # seconds of such a step
 
-_REST, _LATEST_CLOSING = 10.0, 5.0
+_REST, _LATEST_CLOSING = 10.0, 4.0
 """Seconds after the last request, and seconds after the end of a window, until its predictions are closed."""
 
 _MOST_STEPS_TO_END = 100_000

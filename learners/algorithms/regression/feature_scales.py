@@ -39,7 +39,7 @@ ENOUGH = 100.0
 RUN, _SMALLER = 300.0, 10.0
 """The estimates start again from the largest of 300 values in a row that are all ten times smaller than the scale.
 Clipped squares average the square of the scale, so at least 3.9 % of the values are larger than a tenth of the scale:
-unless the values have changed, such a run has a probability of about 6e-6."""
+unless the values have changed, such a run has a probability of about 6e-6. SquareCB waits as long."""
 
 _LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
 _SCALE, _VALUES, _DEVIATION, _MEASURED, _SMALL, _LARGEST_SMALL = range(6)  # columns of `scales`

@@ -159,7 +159,7 @@ def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: Flo
 
 @compiled
 def _shrink(state: SquareCbState, i: int, size: float) -> None:
-    """After a run of small values, reduce S_i to the largest of them, and G_i to what such values would have added."""
+    """After a run of small values, reduce S_i to the largest of them, and G_i to at most what such values add."""
     sizes, measured = state.sizes, state.measured
     if size > sizes[i] / _LARGEST_GROWTH:
         measured[i, _SMALL] = measured[i, _LARGEST_SMALL] = 0.0

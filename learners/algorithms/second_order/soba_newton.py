@@ -71,7 +71,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
 
     def __post_init__(self) -> None:
         if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
-            raise refusal("eta", f"must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
+            raise refusal("eta", f"must be at most 1/max(2 X D, 1) = {self.largest_eta}")
 
     @property
     def guarantee(self) -> str:

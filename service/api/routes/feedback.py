@@ -1,5 +1,6 @@
 """`POST /feedback`, single and in batches, `POST /activate`, and `POST /webhooks/feedback`."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -118,10 +119,12 @@ def webhook_router(rounds: RoundService, receiver: Receiver, compute: Compute) -
         feedback = await compute.run_in_thread_if_costly(cost, "", _received, receiver, request.headers, body)
         try:
             answer = await rounds.give_feedback(feedback)
-        except _IGNORED as error:
-            return schemas.WebhookAnswer(status="ignored", reason=problem_of(error))
-        except errors.InvalidInputError as error:
-            raise type(error)(error.detail, receiver.member_of(error.field)) from None
+        except errors.WagerError as error:
+            told = copy.copy(error)
+            told.field = receiver.member_of(error.field)
+            if isinstance(error, _IGNORED):
+                return schemas.WebhookAnswer(status="ignored", reason=problem_of(told))
+            raise told from error
         return schemas.WebhookAnswer(status=answer.status, feedback=answer)
 
     return routes

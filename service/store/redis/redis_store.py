@@ -332,7 +332,8 @@ class RedisStore(Store):
             newest = max(newest, number)
             if not due:
                 break
-        # `upcoming` is still right: predictions made since the call expire at least one window after the call.
+        # `upcoming` is still right: predictions made since the call expire at least one window after the call, and may
+        # be closed half a second late.
         if reply is None or not upcoming:
             await self.unwatch(Due.CLOSING, key)
         elif due:  # the model is due again now, but after the other due models

@@ -246,6 +246,28 @@ def test_a_label_has_the_value_of_the_rounds_where_it_is_eligible() -> None:
     assert found == pytest.approx([0.9, 0.9, 0.7, 0.8], abs=0.05)
 
 
+def test_uniform_draws_are_among_the_eligible_labels_of_each_round() -> None:
+    """Half of the rounds have one eligible label, which is right, and the others three, which are wrong."""
+    alone = np.arange(4000)[:, None] % 2 == 0
+    eligible = ~alone | (np.arange(3) == 0)
+    counts = counted(story(eligible / eligible.sum(axis=1, keepdims=True), 1.0 * (alone & eligible)), eligible=eligible)
+    assert uniform_value(counts).mean == pytest.approx(0.5)
+    assert verdict_of(subject(), counts).verdict == "at_chance"
+
+
+def test_one_eligible_label_leaves_no_choice() -> None:
+    eligible = np.arange(3) == TURNS[:, None]
+    counts = counted(story(1.0 * eligible, 0.5 * eligible), eligible=eligible)
+    assert uniform_value(counts).mean == pytest.approx(0.5, abs=0.05)
+    assert verdict_of(subject(), counts).verdict in ("at_chance", "collapsed")
+
+
+def test_a_reward_is_compared_with_the_answers_that_were_tried() -> None:
+    counts = counted(rows([0.9, 0.1, 0.0], [0.6, 0.1, 0.95]))
+    assert uniform_value(counts) == UNKNOWN
+    assert "among the answers that were tried" in verdict_of(subject(), counts).reason
+
+
 def test_labels_that_a_learner_seldom_draws_have_an_estimate() -> None:
     """About ten draws a label, as many as chance has it, represent the other rounds; the interval is wide."""
     found = [label_value(subject(), counted(rows(FAIR, PLAIN, 1000, seed)), 2) for seed in range(60)]

@@ -196,6 +196,20 @@ async def test_errors_name_the_members_of_the_settings(
         assert refused.json()["detail"].startswith(f"{field}: ")
 
 
+async def test_conflicts_and_ignored_events_name_the_members_of_the_settings(
+    store_url: str, name: str, runner: asyncio.Runner
+) -> None:
+    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
+        hooked = Hooked(runner, client, name)
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        event = {"order": {"wager_id": await hooked.predict("a")}, "paid": True}
+        assert status_of(await hooked.send(event)) == (200, "recorded")
+        conflict = await hooked.send(event | {"paid": False})
+        assert (conflict.status_code, conflict.json()["field"]) == (409, "paid")
+        ignored = (await hooked.send(event | {"order": {"wager_id": f"{name}:nowhere"}})).json()
+        assert (ignored["status"], ignored["reason"]["field"]) == ("ignored", "order.wager_id")
+
+
 async def test_the_subject_is_the_prediction_if_the_member_is_missing(
     store_url: str, name: str, runner: asyncio.Runner
 ) -> None:

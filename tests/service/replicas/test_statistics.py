@@ -17,7 +17,7 @@ from service.replicas.statistics import (
     counted_rounds,
     decode_statistics,
 )
-from service.replicas.sums import EPOCH, MOST_BUCKETS, MOST_LABELS, joined
+from service.replicas.sums import EPOCH, EVERY_DRAW, MOST_BUCKETS, MOST_LABELS, joined
 from service.store.records.codecs import label_codec
 from service.store.records.layout import EXPIRED, FEEDBACK, HOLDOUT
 from service.store.records.round_table import Table, row_dtype
@@ -71,12 +71,19 @@ def test_counts_match_a_plain_loop() -> None:
     assert list(np.cumsum(counts.delays)[:-1]) == [(delays <= bound).sum() for bound in DELAY_BOUNDS]
     assert list(np.cumsum(counts.propensities)[:-1]) == [(p <= bound).sum() for bound in PROPENSITY_BOUNDS]
     assert counts.surprisal_micronats == pytest.approx(1e6 * -np.log(p).sum(), rel=1e-6)
-    w, r = 1.0 / p, ROWS["reward"][KNOWN]
-    assert (counts.labels, counts.weighed) == (K, len(w))
-    assert counts.weights == pytest.approx(w.sum())
-    assert counts.squared_weights == pytest.approx((w**2).sum())
-    assert counts.reward_weights == pytest.approx((r * w).sum())
-    assert counts.correct_weights == pytest.approx(w[r == 1.0].sum())
+    assert (counts.labels, counts.weighed) == (K, len(p))
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_weights_are_those_of_uniform_draws(restricted: bool) -> None:
+    counting = statistics()
+    counting.take(ROWS, ELIGIBLE if restricted else np.empty((len(ROWS), 0), np.bool_))
+    chance, ours = counting.counts().chance, OURS & KNOWN
+    w = 1.0 / ROWS["propensity"][ours] / (ELIGIBLE.sum(axis=1)[ours] if restricted else K)
+    reward = ROWS["reward"][ours]
+    assert sum(chance.weights[EVERY_DRAW]) == pytest.approx(w.sum())
+    assert sum(chance.squared_weights[EVERY_DRAW]) == pytest.approx((w**2).sum())
+    assert sum(chance.reward_weights[EVERY_DRAW]) == pytest.approx((reward * w).sum())
 
 
 def test_eligible_rounds_are_those_with_a_weight_outside_the_holdout() -> None:
@@ -155,14 +162,15 @@ def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> 
 
     Prometheus reads a decreasing counter as a restart.
     """
-    once, cut, before = statistics(), statistics(), (0.0,) * 4
+    once, cut, before = statistics(), statistics(), [0.0] * 3
     once.take(ROWS[:n], ELIGIBLE[:n])
     whole = once.counts()
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
         cut.take(ROWS[part], ELIGIBLE[part])
         counts = cut.counts()
-        sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
+        chance = counts.chance
+        sums = [counts.delay_seconds, *(sum(each[EVERY_DRAW]) for each in (chance.weights, chance.reward_weights))]
         assert all(new >= old for new, old in zip(sums, before, strict=True))
         before = sums
         if start % 7 == 0:

@@ -13,7 +13,7 @@ export const decimal = (x, digits = 3) => (x === null || x === undefined ? NONE 
 // A mean as the model counts it: a share of correct answers, or a reward.
 export const mean = (x, metric) => (metric === "accuracy" ? percent(x) : decimal(x));
 export const interval = (m, metric) =>
-  m.mean === null ? "no rounds" : `${mean(m.low, metric)} to ${mean(m.high, metric)}`;
+  m.mean === null ? "unknown" : `${mean(m.low, metric)} to ${mean(m.high, metric)}`;
 
 export function seconds(x) {
   if (x === null || x === undefined) return NONE;
