@@ -1,6 +1,5 @@
 """Estimates of mean rewards with confidence intervals, from the statistics of a model."""
 
-import math
 from typing import NamedTuple
 
 from learners.base import AnyLearner
@@ -13,7 +12,9 @@ from service.replicas.sums import CLIPS, EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
-COVERED = 0.9  # minimum sum of the weights 1/p, plus three standard errors, as a share of its mean for the policy
+REPRESENTED = 0.5
+"""The minimum Σw of the rounds of an estimate with weights w, as a share of its mean: with less, there is no estimate.
+A learner that seldom explores never draws what a policy would answer in some contexts. Σw is then too small."""
 
 
 class Subject(NamedTuple):
@@ -155,15 +156,19 @@ def uniform_value(statistics: RoundStatistics) -> Estimate:
 
 
 def _of_policy(sums: LabelSums, entries: slice, rounds: int) -> Estimate:
-    """Return the weighted mean of some sums, if their rounds represent the policy that they are weighted for.
+    """Return the weighted mean of some sums, if they represent the policy that they are weighted for.
 
-    `rounds` is the number of rounds in which it could have acted, which is the mean of Σw. A learner that seldom
-    explores may never draw what the policy answers: Σw is then smaller by more than three standard errors. Σw² - Σw
-    estimates its variance.
+    `rounds` is the number of rounds in which it could have acted, which is the mean of Σw. If Σw is smaller, the
+    interval allows every reward in the share of the rounds that is missing.
     """
-    weights = sum(sums.weights[entries])
-    variance = max(0.0, sum(sums.squared_weights[entries]) - weights)
-    return _weighted(sums, entries) if weights + 3.0 * math.sqrt(variance) >= COVERED * rounds else UNKNOWN
+    share = min(1.0, sum(sums.weights[entries]) / max(1, rounds))
+    if share < REPRESENTED:
+        return UNKNOWN
+    mean, low, high, effective = _weighted(sums, entries)
+    return Estimate(mean, share * low, share * high + (1.0 - share), effective)
+
+
+NEARLY_COVERED = 0.9
 
 
 class Chance(NamedTuple):
@@ -177,7 +182,7 @@ def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
     """Return estimates of the mean reward of uniform draws.
 
     There are none if answers are not single labels, or without rounds; and none for a learner that needs no
-    exploration, if its rounds do not represent uniform draws.
+    exploration, if its rounds do not nearly cover uniform draws.
 
     The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
     explored draws (all others). The sum of 1/(K p) over draws of favourites estimates in how many of the n rounds a
@@ -186,9 +191,10 @@ def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
     one of `CLIPS`.
     """
     chance, n = statistics.chance, sum(statistics.by_label.weighed)
-    if not n or not (subject.needs_exploration or uniform_value(statistics).rounds):
+    covered = sum(chance.weights[EVERY_DRAW]) / max(1, n)
+    if not n or (covered < NEARLY_COVERED and not subject.needs_exploration):
         return []
-    found = [Chance(_weighted(chance, EVERY_DRAW), sum(chance.weights[EVERY_DRAW]) / n)]
+    found = [Chance(_weighted(chance, EVERY_DRAW), covered)]
     favourite, share = _weighted(chance, slice(0, 1)), sum(chance.weights[:1]) / n
     if share >= 1.0:
         return found

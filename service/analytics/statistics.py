@@ -179,16 +179,16 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
 def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
     """Return the label with the largest value among those that are active and have enough evidence, if any.
 
-    There is none if an active label was answered, but its value is unknown: it may be the best.
+    There is none if an active label without a value was answered more often: it may be the best.
     """
-    means = dict[int, float]()
-    for k in range(min(statistics.labels or 0, MOST_LABELS)):
-        value = estimates.label_value(subject, statistics, k)
-        if k not in statistics.retired and value.mean is None and _at(statistics.by_label.rounds, k):
-            return None
-        if k not in statistics.retired and value.mean is not None and value.rounds >= LEAST_EVIDENCE:
-            means[k] = value.mean
-    return subject.name_of(max(means, key=means.__getitem__)) if means else None
+    active = [k for k in range(min(statistics.labels or 0, MOST_LABELS)) if k not in statistics.retired]
+    values = {k: estimates.label_value(subject, statistics, k) for k in active}
+    means = {k: value.mean for k, value in values.items() if value.mean is not None and value.rounds >= LEAST_EVIDENCE}
+    if not means:
+        return None
+    best, rounds = max(means, key=means.__getitem__), statistics.by_label.rounds
+    is_hidden = any(value.mean is None and _at(rounds, k) > _at(rounds, best) for k, value in values.items())
+    return None if is_hidden else subject.name_of(best)
 
 
 def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | None:

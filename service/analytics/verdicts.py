@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from service.analytics.estimates import (
+    NEARLY_COVERED,
     UNKNOWN,
     Chance,
     Estimate,
@@ -177,7 +178,7 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
         above = (
             "which exceeds" if earned.low > beaten.high else f"and that of all rounds, {_shown(case.served)}, exceeds"
         )
-        tried = "" if uniform_value(case.statistics).rounds else " among the answers that were tried"
+        tried = "" if case.chances[0].covered >= NEARLY_COVERED else " among the answers that were tried"
         return Verdict(word, f"{served}, {above} that of uniform draws{tried}, at most {beaten.high:.3f}.")
     if is_certain and not case.explores:
         unclear = "which is not clearly above that of uniform draws, and no exploration is left to find out"

@@ -54,7 +54,7 @@ class LabelAnswer(Answer):
     value: MeanAnswer
     """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features.
     It has no mean if
-    the rounds that answered it do not represent those before the last of them."""
+    the rounds that answered it represent less than half of those up to the last of them."""
 
 
 class OtherLabelsAnswer(Answer):
@@ -161,12 +161,12 @@ class StatisticsAnswer(Answer):
     latest: LatestAnswer
     uniform: Annotated[MeanAnswer | None, Field(examples=[None])]
     """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels. It has no mean if
-    the rounds do not represent uniform draws, since the learner never drew some labels."""
+    the rounds represent less than half of them, because the learner never drew some labels."""
     uniform_ips: float | None
     """The same by inverse propensity weighting, without self-normalization; null if `uniform` has no mean."""
     best_label: Annotated[str | None, Field(examples=[None])]
-    """The label whose `value` is largest, among those with at least 10 effective rounds. Null if an active label that
-    was answered has no value, since that label may be the best."""
+    """The label whose `value` is largest, among those with at least 10 effective rounds. Null if an active label
+    without a value was answered more often, since that label may be the best."""
     labels: Annotated[list[LabelAnswer] | None, Field(examples=[[]])]
     """The first 256 labels by number. Null for answers that are not one of K labels."""
     other_labels: Annotated[OtherLabelsAnswer | None, Field(examples=[None])]

@@ -72,22 +72,19 @@ async def test_open_predictions_are_those_of_the_window(store_url: str, name: st
     async with worker(store_url, clock, metrics_models=name) as client:
         await create(client, name, window_seconds=window)
         opened = []
-        for expected, step in ((10, 0.0), (20, window / 2), (20, window / 2 + window / SLOTS)):
+        for expected, step in ((9, 0.0), (18, window / 2), (18, window / 2 + window / SLOTS)):
             clock.now += step
             drawn = await predict(client, name, 10)
             opened += drawn
-            samples = await published(client, name, len(opened))
+            # Once this round is published, so are the predictions before it.
+            assert await judge(client, drawn[0]["prediction_id"], True) == 200
+            samples = await settled(client, name, len(opened), clock)
             assert value(samples, "wager_open_predictions", model=name) == expected
         for prediction in opened[-4:]:
             assert await judge(client, prediction["prediction_id"], True) == 200
         clock.now += 10.0
         samples = await settled(client, name, 30, clock)  # a publication under way may lack a round
-        assert value(samples, "wager_open_predictions", model=name) == 16
-
-
-async def published(client: httpx2.AsyncClient, name: str, predictions: int) -> Samples:
-    await asyncio.sleep(1.3)
-    return await settled(client, name, predictions)
+        assert value(samples, "wager_open_predictions", model=name) == 14
 
 
 async def test_metrics_report_an_unavailable_store(tmp_path: Path) -> None:
