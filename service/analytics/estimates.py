@@ -169,6 +169,7 @@ def _of_policy(sums: LabelSums, entries: slice, rounds: int) -> Estimate:
 
 
 NEARLY_COVERED = 0.9
+"""The minimum `Chance.covered` of an estimate that tells what uniform draws get, not only those that were tried."""
 
 
 class Chance(NamedTuple):

@@ -61,10 +61,10 @@ def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatA
 
 
 class EligibleRounds(NamedTuple):
-    """Numbers of rounds with a known weight in which each label was eligible, by label as in `LabelSums`."""
+    """Numbers of rounds with a known weight in which each of the first `MOST_LABELS` labels was eligible."""
 
     all: tuple[int, ...] = ()
-    until_answered: tuple[int, ...] = ()  # up to the last round that answered the label; without the other labels
+    until_answered: tuple[int, ...] = ()  # up to the last round that answered the label
 
 
 NO_ELIGIBLE_ROUNDS = EligibleRounds()
@@ -83,10 +83,8 @@ def with_eligible(rounds: EligibleRounds, answered: IntArray, mask: BoolArray, l
     for k in set(answered[answered < MOST_LABELS].tolist()):
         n = int(np.flatnonzero(answered == k)[-1]) + 1
         until[k] = sum(rounds.all[k : k + 1]) + int(mask[:n, k].sum() if mask.shape[1] else n)
-    own, others = min(labels, MOST_LABELS), labels - MOST_LABELS
-    found = mask[:, :own].sum(axis=0).tolist() if mask.shape[1] else [len(mask)] * own
-    if others > 0:
-        found.append(int(mask[:, own:].sum()) if mask.shape[1] else others * len(mask))
+    counted = min(labels, MOST_LABELS)
+    found = mask[:, :counted].sum(axis=0).tolist() if mask.shape[1] else [len(mask)] * counted
     every = tuple(map(sum, itertools.zip_longest(rounds.all, found, fillvalue=0)))
     return EligibleRounds(every, tuple(until.get(k, 0) for k in range(max(until, default=-1) + 1)))
 
@@ -94,7 +92,7 @@ def with_eligible(rounds: EligibleRounds, answered: IntArray, mask: BoolArray, l
 def read_eligible(fields: Any) -> EligibleRounds:
     """Read numbers of rounds from decoded JSON; raise `ValueError` or `TypeError` if they are not as described."""
     rounds = EligibleRounds(*fields)
-    if len(rounds.all) > MOST_LABELS + 1 or len(rounds.until_answered) > MOST_LABELS:
+    if max(map(len, rounds)) > MOST_LABELS:
         raise ValueError("invalid numbers of eligible rounds")
     return rounds
 
