@@ -90,10 +90,10 @@ def test_too_little_to_judge_says_what_is_missing() -> None:
     ]
 
 
-def played(worth: np.ndarray, contexts: np.ndarray, seed: int = 1) -> Table:
-    """Return the rounds of the default learner, where each label of each round has a chance to be right."""
+def played(worth: np.ndarray, contexts: np.ndarray, seed: int = 1, algorithm: str = "fastcb") -> Table:
+    """Return the rounds of a learner, where each label of each round has a chance to be right."""
     rng, n, labels = np.random.default_rng(seed), len(worth), worth.shape[1]
-    learner = ALL_LEARNERS["fastcb"](problem=Problem(labels, contexts.shape[1]))
+    learner = ALL_LEARNERS[algorithm](problem=Problem(labels, contexts.shape[1]))
     rewards = (rng.random(worth.shape) < worth).astype(np.float64)
     found = simulate(learner, Contexts.dense(contexts), np.zeros(n, np.int64), rng.random(n), rewards=rewards)
     rows = np.zeros(n, row_dtype(label_codec(labels), 0))
@@ -222,6 +222,22 @@ def test_values_are_those_of_the_policies() -> None:
         found = [label_value(subject(), counts, k) for k in range(3)] + [uniform_value(counts)]
         hits += sum(each.low <= true <= each.high for each, true in zip(found, [*worth, worth.mean()], strict=True))
     assert hits / (4 * runs) > 0.93
+
+
+@pytest.mark.parametrize("algorithm", ["fastcb", "squarecb", "bandit-perceptrons"])
+def test_intervals_of_what_learners_drew_contain_the_truth(algorithm: str) -> None:
+    """Also of young learners, which rarely draw most labels, and of one that never explores."""
+    published, misses = 0, 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        contexts = rng.uniform(-0.5, 0.5, (300, 4))
+        worth = 1.0 / (1.0 + np.exp(-8.0 * contexts @ rng.normal(size=(4, 3)) - rng.normal(size=3)))
+        counts = counted(played(worth, contexts, seed, algorithm))
+        pairs = [(label_value(subject(), counts, k), worth[:, k].mean()) for k in range(3)]
+        known = [pair for pair in [*pairs, (uniform_value(counts), worth.mean())] if pair[0].mean is not None]
+        published += len(known)
+        misses += sum(not value.low <= truth <= value.high for value, truth in known)
+    assert misses <= 0.05 * published + 1.0
 
 
 TURNS = np.arange(4000) % 3
