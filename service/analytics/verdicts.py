@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from service.analytics.estimates import (
     NEARLY_COVERED,
+    REPRESENTED,
     UNKNOWN,
     Chance,
     Estimate,
@@ -14,7 +15,6 @@ from service.analytics.estimates import (
     chances,
     label_value,
     observed,
-    uniform_value,
 )
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
@@ -26,7 +26,6 @@ SPREAD = 0.25  # concentration below which decisions are spread, on the scale fr
 CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
 ONE_LABEL = 0.95  # a label with at least this share of the latest rounds has nearly all traffic
 LEAST_EXPLORATION = 0.001  # if the answers not drawn have a smaller mean probability, no exploration is left
-COVERED = 0.5  # minimum `Chance.covered` of an estimate for the verdict `at_chance`
 STRETCHES = 7  # maximum number of stretches of the earlier log; the latest rounds are compared with the best one
 LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large if it is at least this, or this part of the reward
 _DROP_LEVEL = 0.99  # confidence level for stretches: high, because the best of several stretches is compared
@@ -85,9 +84,9 @@ class _Case:
     @property
     def at_chance(self) -> Estimate | None:
         """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
-        if uniform_value(self.statistics).mean is None:
+        if not self.chances or self.chances[0].covered < REPRESENTED:
             return None
-        known = [each.estimate for each in self.chances if each.covered >= COVERED]
+        known = [each.estimate for each in self.chances if each.covered >= REPRESENTED]
         narrowest = min(known, key=lambda each: each.high - each.low, default=None)
         if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
             return None

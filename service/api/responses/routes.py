@@ -113,7 +113,7 @@ class JsonRoute(StrictRoute):
     def represent(self, answer: Any, root: str) -> tuple[Any, dict[str, str]]:
         """Return the content and the additional headers of a response, given the function's answer.
 
-        `root` is the path that precedes those of the routes, such as "/v1".
+        `root` is the prefix of every path, such as "/v1"; empty if there is none.
         """
         return answer, {}
 

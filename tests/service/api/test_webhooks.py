@@ -159,6 +159,14 @@ async def test_other_members_of_the_data_are_ignored(hooked: Hooked, caplog: pyt
 MEMBERS = "prediction_id = order.wager_id, correct=paid, true_labels=picks"
 
 
+@contextlib.asynccontextmanager
+async def hooked_by_members(store_url: str, name: str, runner: asyncio.Runner) -> AsyncIterator[Hooked]:
+    """Run a worker whose settings name the members of events, with a model."""
+    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        yield Hooked(runner, client, name)
+
+
 @pytest.mark.parametrize(("data", "expected"), [
     ({"order": {"wager_id": "ID", "total": 9}, "paid": True}, (200, "recorded")),
     ({"order": {"wager_id": "ID"}, "reward": 1.0}, (422, "reward-not-accepted")),
@@ -170,9 +178,7 @@ MEMBERS = "prediction_id = order.wager_id, correct=paid, true_labels=picks"
 async def test_settings_name_the_members_with_the_fields(
     store_url: str, name: str, runner: asyncio.Runner, data: dict[str, Any], expected: tuple[int, str]
 ) -> None:
-    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
-        hooked = Hooked(runner, client, name)
-        assert (await client.post("/models", json=definition(name))).status_code == 201
+    async with hooked_by_members(store_url, name, runner) as hooked:
         own_id = await hooked.predict("a")
         data = json.loads(json.dumps(data).replace("ID", own_id))
         for body in ({"type": "order.paid", "data": data}, data):
@@ -199,9 +205,7 @@ async def test_errors_name_the_members_of_the_settings(
 async def test_conflicts_and_ignored_events_name_the_members_of_the_settings(
     store_url: str, name: str, runner: asyncio.Runner
 ) -> None:
-    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
-        hooked = Hooked(runner, client, name)
-        assert (await client.post("/models", json=definition(name))).status_code == 201
+    async with hooked_by_members(store_url, name, runner) as hooked:
         event = {"order": {"wager_id": await hooked.predict("a")}, "paid": True}
         assert status_of(await hooked.send(event)) == (200, "recorded")
         conflict = await hooked.send(event | {"paid": False})
@@ -213,9 +217,7 @@ async def test_conflicts_and_ignored_events_name_the_members_of_the_settings(
 async def test_the_subject_is_the_prediction_if_the_member_is_missing(
     store_url: str, name: str, runner: asyncio.Runner
 ) -> None:
-    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
-        hooked = Hooked(runner, client, name)
-        assert (await client.post("/models", json=definition(name))).status_code == 201
+    async with hooked_by_members(store_url, name, runner) as hooked:
         subjects = [await hooked.predict("a"), await hooked.predict("b")]
         forms = [events(each) for each in subjects]
         for body, headers in (forms[0]["structured, by subject"], forms[1]["binary, by subject"]):
