@@ -25,7 +25,7 @@ ENOUGH_ROUNDS = 1000  # minimum latest rounds for the verdict `at_chance`
 SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
 CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
 ONE_LABEL = 0.95  # a label with at least this share of the latest rounds has nearly all traffic
-LEAST_EXPLORATION = 0.001  # if the answers not drawn have a smaller mean probability, no exploration is left
+LEAST_EXPLORATION = 0.001  # if concentration is nearer to 1 than this, no exploration is left
 STRETCHES = 7  # maximum number of stretches of the earlier log; the latest rounds are compared with the best one
 LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large if it is at least this, or this part of the reward
 _DROP_LEVEL = 0.99  # confidence level for stretches: high, because the best of several stretches is compared
@@ -48,13 +48,21 @@ class _Case:
     @property
     def explores(self) -> bool:
         """Whether the model still explores, or needs no exploration."""
-        return not self.subject.needs_exploration or 1.0 - self.certainty >= LEAST_EXPLORATION
+        return not self.subject.needs_exploration or 1.0 - self.concentration >= LEAST_EXPLORATION
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether more than one label was eligible in any of the latest rounds."""
+        return self.latest.uniform < self.latest.weighed
 
     @property
     def concentration(self) -> float:
-        """How certain decisions are, from 0 (uniform) to 1; without K labels, the mean propensity."""
-        uniform = 1.0 / self.statistics.labels if self.statistics.labels else 0.0
-        return (self.certainty - uniform) / (1.0 - uniform) if uniform < 1.0 else 1.0
+        """How certain decisions are, from 0 (uniform draws among the eligible labels) to 1, if there is a choice.
+
+        Without K labels, it is the mean propensity.
+        """
+        uniform = self.latest.uniform / self.latest.weighed
+        return (self.certainty - uniform) / (1.0 - uniform)
 
     @property
     def earned(self) -> Estimate:
@@ -115,6 +123,8 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
 def _judged(case: _Case) -> Verdict:
     """Judge a model by its latest rounds and the values of its labels."""
     latest = case.latest
+    if not case.has_choice:
+        return Verdict("exploring", f"In each of the last {latest.rounds:,} rounds, only one label was eligible.")
     chosen = (
         f"the answered label had probability {case.certainty:.3f} on average over the last {latest.rounds:,} rounds"
     )

@@ -247,10 +247,11 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     answered = reward[ours & ~table["abstained"]]
     labels, eligible, count = table.get("output", _NO_LABELS), counts.eligible, counts.labels or 1
-    among, by_label, chance = np.ones(len(p)), counts.by_label, counts.chance
+    among, uniform, by_label, chance = np.ones(len(p)), np.zeros(len(p)), counts.by_label, counts.chance
     if len(labels):
         mask, weighed = table["eligible"], ours & known
         among = mask.sum(axis=1) if mask.shape[1] else np.full(len(p), count)
+        uniform = 1.0 / among
         by_label = with_rounds(by_label, labels[ours], reward[ours], p[ours], known[ours])
         chance = with_chance(chance, reward[ours], p[ours], among[ours], known[ours])
         eligible = with_eligible(eligible, labels[weighed], mask[weighed], count)
@@ -261,7 +262,7 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         eligible=eligible,
         chance=chance,
         curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
-        latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, labels)),
+        latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, uniform, labels)),
         answered=counts.answered + len(answered),
         answered_reward=added(counts.answered_reward, answered),
         answered_squares=added(counts.answered_squares, answered * answered),

@@ -157,8 +157,9 @@ class Epoch(NamedTuple):
     rounds: int = 0
     reward: float = 0.0
     squares: float = 0.0  # reward²
-    weighed: int = 0  # rounds with a known weight 1/p; only these count in the next two sums
+    weighed: int = 0  # rounds with a known weight 1/p; only these count in the next three sums
     propensity: float = 0.0
+    uniform: float = 0.0  # sum of 1/K for K eligible labels, the propensities of uniform draws
     surprisal_micronats: int = 0  # sum of −ln p
     labels: tuple[int, ...] = ()  # rounds by label, as in `LabelSums`
 
@@ -181,12 +182,12 @@ class LatestRows(NamedTuple):
     known: BoolArray  # (n,), whether its weight is known
     reward: FloatArray  # (n,)
     p: FloatArray  # (n,)
+    uniform: FloatArray  # (n,), 1/K for K eligible labels; 0 if the model does not answer one of K labels
     labels: IntArray  # (n,); (0,) if the model does not answer one of K labels
 
     def between(self, start: int, stop: int) -> "LatestRows":
         """Return rounds start … stop - 1."""
-        rows = slice(start, stop)
-        return LatestRows(self.counted[rows], self.known[rows], self.reward[rows], self.p[rows], self.labels[rows])
+        return LatestRows(*[column[start:stop] for column in self])  # type: ignore[arg-type]
 
 
 def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
@@ -228,19 +229,22 @@ def joined(latest: LatestRounds) -> Epoch:
         a.squares + b.squares,
         a.weighed + b.weighed,
         a.propensity + b.propensity,
+        a.uniform + b.uniform,
         a.surprisal_micronats + b.surprisal_micronats,
         tuple(labels.tolist()),
     )
 
 
 def _with(epoch: Epoch, rows: LatestRows) -> Epoch:
-    reward, p = rows.reward[rows.counted], rows.p[rows.counted & rows.known]
+    weighed = rows.counted & rows.known
+    reward, p = rows.reward[rows.counted], rows.p[weighed]
     return Epoch(
         epoch.rounds + len(reward),
         added(epoch.reward, reward),
         added(epoch.squares, reward * reward),
         epoch.weighed + len(p),
         added(epoch.propensity, p),
+        added(epoch.uniform, rows.uniform[weighed]),
         epoch.surprisal_micronats + int(np.rint(-np.log(p) * _MICRO).sum()),
         _by_label(epoch.labels, rows.labels[rows.counted]) if len(rows.labels) else epoch.labels,
     )

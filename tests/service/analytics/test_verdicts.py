@@ -25,8 +25,8 @@ def subject(*, has_contexts: bool = True, full: bool = False) -> Subject:
 
 
 def story(distributions: np.ndarray, worth: np.ndarray, seed: int = 1) -> Table:
-    rng, n = np.random.default_rng(seed), len(distributions)
-    rows = np.zeros(n, row_dtype(label_codec(3), 0))
+    rng, (n, labels_known) = np.random.default_rng(seed), distributions.shape
+    rows = np.zeros(n, row_dtype(label_codec(labels_known), 0))
     labels = (rng.random((n, 1)) > distributions.cumsum(axis=1)[:, :-1]).sum(axis=1)
     rows["kind"], rows["output"] = FEEDBACK, labels
     rows["propensity"] = distributions[np.arange(n), labels]
@@ -35,11 +35,13 @@ def story(distributions: np.ndarray, worth: np.ndarray, seed: int = 1) -> Table:
     return rows
 
 
-def counted(*parts: Table, retired: tuple[int, ...] = (), eligible: BoolArray | None = None) -> RoundStatistics:
-    counting = StatisticsAccumulator(3, 3200.0)
+def counted(
+    *parts: Table, retired: tuple[int, ...] = (), eligible: BoolArray | None = None, labels: int = 3
+) -> RoundStatistics:
+    counting = StatisticsAccumulator(labels, 3200.0)
     for rows in parts:
         counting.take(rows, np.empty((len(rows), 0), np.bool_) if eligible is None else eligible)
-    counting.use(3, np.array([k not in retired for k in range(3)]))
+    counting.use(labels, np.array([k not in retired for k in range(labels)]))
     return counting.counts()
 
 
@@ -267,14 +269,31 @@ def test_uniform_draws_are_among_the_eligible_labels_of_each_round() -> None:
     eligible = ~alone | (np.arange(3) == 0)
     counts = counted(story(eligible / eligible.sum(axis=1, keepdims=True), 1.0 * (alone & eligible)), eligible=eligible)
     assert uniform_value(counts).mean == pytest.approx(0.5)
-    assert verdict_of(subject(), counts).verdict == "at_chance"
+    assert verdict_of(subject(), counts).verdict == "exploring"
 
 
-def test_one_eligible_label_leaves_no_choice() -> None:
+def test_uniform_draws_among_labels_that_are_not_retired_are_spread() -> None:
+    kept = np.arange(10) < 2
+    before, after = np.full((2500, 10), 0.1), np.tile(kept / 2.0, (2500, 1))
+    eligible = np.concatenate((before > 0.0, after > 0.0))
+    log = story(np.concatenate((before, after)), np.where(kept, 0.6, 0.1) * np.ones((5000, 1)))
+    found = verdict_of(subject(), counted(log, eligible=eligible, retired=tuple(range(2, 10)), labels=10))
+    assert found.verdict == "exploring", found.reason
+
+
+def test_one_eligible_label_is_no_choice_and_no_alarm() -> None:
     eligible = np.arange(3) == TURNS[:, None]  # one in each round
     counts = counted(story(1.0 * eligible, 0.5 * eligible), eligible=eligible)
     assert uniform_value(counts).mean == pytest.approx(0.5, abs=0.05)
-    assert verdict_of(subject(), counts).verdict in ("at_chance", "collapsed")
+    found = verdict_of(subject(), counts)
+    assert (found.verdict, "only one label was eligible" in found.reason) == ("exploring", True)
+
+
+def test_rounds_without_a_choice_do_not_hide_exploration() -> None:
+    eligible = (np.arange(4000)[:, None] % 1000 == 0) | (np.arange(3) == TURNS[:, None])
+    counts = counted(story(eligible / eligible.sum(axis=1, keepdims=True), 0.5 * eligible), eligible=eligible)
+    found = verdict_of(subject(), counts)
+    assert found.verdict == "exploring", found.reason
 
 
 def test_a_reward_is_compared_with_the_answers_that_were_tried() -> None:

@@ -143,7 +143,8 @@ def test_the_latest_rounds_are_those_of_two_epochs(n: int) -> None:
     rows = ROWS[some][OURS[some]]
     known = rows["propensity"][rows["propensity"] > 1e-150]
     assert (latest.rounds, latest.weighed) == (len(rows), len(known))
-    assert (latest.reward, latest.propensity) == pytest.approx((rows["reward"].sum(), known.sum()))
+    sums = latest.reward, latest.propensity, latest.uniform
+    assert sums == pytest.approx((rows["reward"].sum(), known.sum(), len(known) / K))
     assert list(latest.labels[:5]) == [int((rows["output"] == k).sum()) for k in range(5)][: len(latest.labels)]
 
 
