@@ -8,7 +8,7 @@ from service.errors import StoreCorruptError
 from service.models.model import Model
 from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
-from service.replicas.sums import CLIPS, EVERY_DRAW, MOST_LABELS, LabelSums
+from service.replicas.sums import EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
@@ -111,27 +111,6 @@ def observed(rounds: int, total: float, squares: float, level: float = LEVEL) ->
     return Estimate(total / rounds, low, high, rounds)
 
 
-def _weighted(sums: LabelSums, labels: slice) -> Estimate:
-    """Return the self-normalized weighted mean (SNIPS), with Wilson's interval for the effective number of rounds.
-
-    With weights w, rewards r and mean v, the effective number is the smaller of two. One is Kish's, (Σw)²/Σw².
-    The other, at least 1, is the number of unweighted rewards of 0 or 1 whose mean, if it were v, would have the
-    variance estimated for v, Σw²(r - v)²/(Σw)².
-    """
-    weights = sum(sums.weights[labels])  # Σw
-    if not weights > 0.0:
-        return UNKNOWN
-    squares = sum(sums.squared_weights[labels])  # Σw²
-    mean = min(1.0, sum(sums.reward_weights[labels]) / weights)
-    effective = weights**2 / squares
-    spread = sum(sums.squared_reward_weights[labels]) - 2.0 * mean * sum(sums.reward_squared_weights[labels])
-    spread += mean * mean * squares  # Σw²(r - v)²
-    if spread > 0.0 and 0.0 < mean < 1.0:
-        effective = min(effective, max(1.0, mean * (1.0 - mean) / (spread / weights**2)))
-    low, high = wilson(mean * effective, effective, LEVEL)
-    return Estimate(mean, low, high, effective)
-
-
 def label_reward(sums: LabelSums, label: int) -> Estimate:
     """Return the mean reward of the rounds that answered a label; `MOST_LABELS` means all other labels together."""
     if label >= len(sums.rounds):
@@ -158,14 +137,38 @@ def uniform_value(statistics: RoundStatistics) -> Estimate:
 def _of_policy(sums: LabelSums, entries: slice, rounds: int) -> Estimate:
     """Return the weighted mean of some sums, if they represent the policy that they are weighted for.
 
-    `rounds` is the number of rounds in which it could have acted, which is the mean of Σw. If Σw is smaller, the
-    interval allows every reward in the share of the rounds that is missing.
+    `rounds` is the number of rounds in which it could have acted.
     """
-    share = min(1.0, sum(sums.weights[entries]) / max(1, rounds))
-    if share < REPRESENTED:
+    return UNKNOWN if sum(sums.weights[entries]) < REPRESENTED * rounds else _weighted(sums, entries, rounds)
+
+
+def _weighted(sums: LabelSums, entries: slice, rounds: int = 0) -> Estimate:
+    """Return the self-normalized weighted mean (SNIPS) of some sums, of rewards r with weights w.
+
+    Σw is expected to be `rounds`, or less if the policy answers what the log never does. Whatever such answers earn,
+    the policy earns at least the expected Σw r and loses at least the expected Σw (1 - r), so the interval is between
+    lower bounds of both. If Σw is larger than `rounds` by chance, they are scaled down. Without `rounds`, the draws in
+    the sums are taken to represent the policy.
+    """
+    weights, rewards, squares, crossed, squared_rewards = [sum(column[entries]) for column in sums[4:]]
+    if not weights > 0.0:
         return UNKNOWN
-    mean, low, high, effective = _weighted(sums, entries)
-    return Estimate(mean, share * low, share * high + (1.0 - share), effective)
+    effective, most = weights**2 / squares, max(weights, rounds)
+    earned = _least(rewards, squared_rewards, rounds or effective) / most
+    lost = _least(weights - rewards, squares - 2.0 * crossed + squared_rewards, rounds or effective) / most
+    return Estimate(min(1.0, rewards / weights), earned, 1.0 - lost, effective)
+
+
+def _least(total: float, squares: float, n: float) -> float:
+    """Return n times the lower end of Wilson's interval of the mean of n terms, given their sum and that of squares.
+
+    No term is negative. The interval is for terms that are 0 or of one size. For others, the size is their mean,
+    weighted by size, which preserves the variance.
+    """
+    if not (total > 0.0 and squares > 0.0):
+        return 0.0
+    size = squares / total
+    return size * n * wilson(min(total / size, n), n, LEVEL).low
 
 
 NEARLY_COVERED = 0.9
@@ -173,36 +176,29 @@ NEARLY_COVERED = 0.9
 
 
 class Chance(NamedTuple):
-    """An estimate of the mean reward of uniform draws, and how much of their distribution the log covers."""
+    """The estimate of the mean reward of uniform draws that verdicts use, and how much of them the log covers."""
 
     estimate: Estimate
     covered: float  # estimated share of the uniform distribution that the log covers; about 1 if it covers everything
 
 
-def chances(subject: Subject, statistics: RoundStatistics) -> list[Chance]:
-    """Return estimates of the mean reward of uniform draws.
+def chance_of(subject: Subject, statistics: RoundStatistics) -> Chance | None:
+    """Return the stratified estimate of the mean reward of those uniform draws that the log covers.
 
-    There are none if answers are not single labels, or without rounds; and none for a learner that needs no
+    There is none if answers are not single labels, or without rounds; and none for a learner that needs no
     exploration, if its rounds do not nearly cover uniform draws.
 
-    The first estimate is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and
-    explored draws (all others). The sum of 1/(K p) over draws of favourites estimates in how many of the n rounds a
-    uniform draw answers the favourite. The weights of explored draws, which vary widely, then affect only the estimated
-    reward of exploring, not the probability of exploring. Each stratified estimate bounds these weights by a different
-    one of `CLIPS`.
+    The strata are draws of favourites (labels with p > 1/2) and explored draws (all others). The sum of 1/(K p) over
+    draws of favourites estimates in how many of the n rounds a uniform draw answers the favourite. The weights of
+    explored draws, which vary widely and are bounded here, then affect only the estimated reward of exploring, not the
+    probability of exploring.
     """
-    chance, n = statistics.chance, sum(statistics.by_label.weighed)
-    covered = sum(chance.weights[EVERY_DRAW]) / max(1, n)
+    sums, n = statistics.chance, sum(statistics.by_label.weighed)
+    covered = sum(sums.weights[EVERY_DRAW]) / max(1, n)
     if not n or (covered < NEARLY_COVERED and not subject.needs_exploration):
-        return []
-    found = [Chance(_weighted(chance, EVERY_DRAW), covered)]
-    favourite, share = _weighted(chance, slice(0, 1)), sum(chance.weights[:1]) / n
-    if share >= 1.0:
-        return found
-    for i in range(1, len(CLIPS) + 1):
-        explored, weights = _weighted(chance, slice(i, i + 1)), sum(chance.weights[i : i + 1])
-        pairs = zip(favourite[:3], explored[:3], strict=True)
-        mean, low, high = [share * (one or 0.0) + (1.0 - share) * (other or 0.0) for one, other in pairs]
-        value = Estimate(None if explored.mean is None else mean, low, high, explored.rounds)
-        found.append(Chance(value, weights / n / (1.0 - share)))
-    return found
+        return None
+    share = min(1.0, sum(sums.weights[:1]) / n)
+    favourite, explored = _weighted(sums, slice(0, 1)), _weighted(sums, slice(1, 2))
+    pairs = zip(favourite[:3], explored[:3], strict=True)
+    mean, low, high = [share * (one or 0.0) + (1.0 - share) * (other or 0.0) for one, other in pairs]
+    return Chance(Estimate(None if explored.mean is None else mean, low, high, explored.rounds), covered)

@@ -12,9 +12,10 @@ from service.analytics.estimates import (
     Chance,
     Estimate,
     Subject,
-    chances,
+    chance_of,
     label_value,
     observed,
+    uniform_value,
 )
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
@@ -76,30 +77,27 @@ class _Case:
         return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
 
     @cached_property
-    def chances(self) -> list[Chance]:
-        """The estimates of the reward of uniform draws."""
-        return chances(self.subject, self.statistics)
+    def chance(self) -> Chance | None:
+        """The estimate of the reward of uniform draws."""
+        return chance_of(self.subject, self.statistics)
 
-    @cached_property
-    def beaten(self) -> Estimate | None:
+    @property
+    def beaten(self) -> Chance | None:
         """The estimated reward of uniform draws if the model's reward is clearly above it; otherwise None."""
-        lowest = min((each.estimate for each in self.chances), key=lambda each: each.high, default=UNKNOWN)
+        most = 1.0 if self.chance is None else self.chance.estimate.high
         # The latest rounds may be too few for a clear result; then the reward of all rounds must clearly exceed it.
-        if self.earned.low > lowest.high or ((self.earned.mean or 0.0) > lowest.high < self.served.low):
-            return lowest
-        return None
+        is_above = self.earned.low > most or ((self.earned.mean or 0.0) > most < self.served.low)
+        return self.chance if is_above else None
 
     @property
     def at_chance(self) -> Estimate | None:
         """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
-        if not self.chances or self.chances[0].covered < REPRESENTED:
+        if self.chance is None or self.chance.covered < REPRESENTED or self.latest.rounds < ENOUGH_ROUNDS:
             return None
-        known = [each.estimate for each in self.chances if each.covered >= REPRESENTED]
-        narrowest = min(known, key=lambda each: each.high - each.low, default=None)
-        if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
+        mean, high, earned = self.chance.estimate.mean, self.chance.estimate.high, self.earned.mean or 0.0
+        if mean is None or self.beaten is not None or earned > min(high, mean + min(LARGE, LARGE_PART * mean)):
             return None
-        mean, earned = narrowest.mean or 0.0, self.earned.mean or 0.0
-        return narrowest if earned <= min(narrowest.high, mean + min(LARGE, LARGE_PART * mean)) else None
+        return uniform_value(self.statistics)
 
     def value_of(self, label: int) -> Estimate:
         """Return the estimated reward of always answering a label."""
@@ -184,11 +182,10 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
         return Verdict("collapsed", f"{served}, but {constant}.")
     if (beaten := case.beaten) is not None:
         word: VerdictWord = "converged" if is_certain else "leaning"
-        above = (
-            "which exceeds" if earned.low > beaten.high else f"and that of all rounds, {_shown(case.served)}, exceeds"
-        )
-        tried = "" if case.chances[0].covered >= NEARLY_COVERED else " among the answers that were tried"
-        return Verdict(word, f"{served}, {above} that of uniform draws{tried}, at most {beaten.high:.3f}.")
+        most, whole = beaten.estimate.high, f"and that of all rounds, {_shown(case.served)}, exceeds"
+        above = "which exceeds" if earned.low > most else whole
+        tried = "" if beaten.covered >= NEARLY_COVERED else " among the answers that were tried"
+        return Verdict(word, f"{served}, {above} that of uniform draws{tried}, at most {most:.3f}.")
     if is_certain and not case.explores:
         unclear = "which is not clearly above that of uniform draws, and no exploration is left to find out"
         return Verdict("collapsed", f"{served}, {unclear}.")

@@ -97,8 +97,8 @@ def read_eligible(fields: Any) -> EligibleRounds:
     return rounds
 
 
-CLIPS = (16.0, 64.0, math.inf)
-"""Bounds on the weights of explored draws; without a bound, one draw may outweigh all others."""
+CLIPS = (64.0, math.inf)
+"""Bounds on the weights of explored draws: verdicts need one, else a draw may outweigh all others; values have none."""
 
 EVERY_DRAW = slice(0, None, len(CLIPS))
 """The entries of `with_chance` that together sum all draws, with weights that have no bound."""
