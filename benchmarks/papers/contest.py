@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.datasets import KEEL
+from benchmarks.papers.data import traffic
 from benchmarks.papers.data.battery import BATTERY
+from benchmarks.papers.data.bundled import BUNDLED
 from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.defaults import STREAMS as PAPERS
 from benchmarks.papers.runs import Outcome, Run
@@ -15,6 +18,21 @@ from learners.base import FloatArray
 
 STREAMS = {**PAPERS, "kdd": 50_000, **dict.fromkeys(BATTERY, 30_000), "drift": 50_000}
 """Rounds on each stream: the streams of the papers, KDD Cup 1999, and one generated stream per difficulty."""
+
+_DRIFTING = ("stationary", "rotating", "rotating-slow", "abrupt", "catalogue", "rare-clicks")
+
+TRAFFIC = {
+    **dict.fromkeys(traffic.TRAFFIC, 20_000),
+    **dict.fromkeys(_DRIFTING, 50_000),
+    **dict.fromkeys((name for name in traffic.TRAFFIC if name.endswith("1536")), 10_000),
+    "labels-200": 10_000,
+    **dict.fromkeys((*BUNDLED, *KEEL), 8_000),
+    "routellm-words": 7_661,
+    "routellm-vectors": 7_661,
+    "paretobandit-words": 3_559,
+    "paretobandit-vectors": 3_559,
+}
+"""Rounds on each stream of a service's traffic, of small tables, and of prompts routed to language models."""
 
 PEER_NAME, PEER_SETTING = "VW100", {"options": "--squarecb --gamma_scale 100", "costs": "0/1"}
 """Vowpal Wabbit's setting with the fewest mistakes on four of the papers' streams."""

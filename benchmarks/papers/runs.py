@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.papers.data.chunks import Chunk, Stream
 from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.vowpal_wabbit import ALGORITHM, VowpalWabbit
-from learners.base import BoolArray, FloatArray, IntArray
+from learners.base import FloatArray, IntArray
 from learners.evaluation.simulation import simulate
 from learners.registry import LEARNERS
 
@@ -32,10 +32,10 @@ class Run(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The mistakes up to each checkpoint, and the playing time."""
+    """The losses up to each checkpoint, and the playing time. The loss of a round is 1 - reward: 1 for a mistake."""
 
     checkpoints: list[int]  # numbers of rounds, about evenly spaced on a logarithmic scale; the last is T
-    mistakes: list[int]  # mistakes up to and including each checkpoint
+    losses: list[float]  # sum of the losses up to and including each checkpoint
     seconds: float  # playing time on one core, without the generation of the stream
 
     @property
@@ -45,22 +45,22 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The mistakes per round."""
-        return self.mistakes[-1] / self.rounds
+        """The mean loss per round."""
+        return self.losses[-1] / self.rounds
 
     @property
     def late_error(self) -> float:
-        """The mistakes per round over the last quarter of the rounds."""
+        """The mean loss per round over the last quarter of the rounds."""
         start = three_quarters(self.rounds)
-        before = self.mistakes[self.checkpoints.index(start)]
-        return (self.mistakes[-1] - before) / (self.rounds - start)
+        before = self.losses[self.checkpoints.index(start)]
+        return (self.losses[-1] - before) / (self.rounds - start)
 
 
 class Player(Protocol):
     """A learner of the project, or a peer."""
 
-    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        """Play the rounds of the next chunk. Return which of them were mistakes, (n,)."""
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> FloatArray:
+        """Play the rounds of the next chunk. Return their losses, (n,)."""
 
 
 class _LearnerPlayer:
@@ -68,10 +68,14 @@ class _LearnerPlayer:
         self._learner = LEARNERS[run.algorithm](problem=stream.problem, **run.hyperparameters)
         self._state: Any = None
 
-    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state, chunk.right)
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> FloatArray:
+        simulation = simulate(
+            self._learner, chunk.contexts, chunk.labels, uniforms, self._state, chunk.right, rewards=chunk.rewards
+        )
         self._state = simulation.state
-        return simulation.mistakes
+        if chunk.rewards is None:
+            return simulation.mistakes.astype(np.float64)
+        return 1.0 - chunk.rewards[np.arange(len(uniforms)), simulation.labels]
 
 
 def three_quarters(rounds: int) -> int:
@@ -86,17 +90,17 @@ def checkpoints(rounds: int) -> IntArray:
 
 
 def play(run: Run) -> Outcome:
-    """Play a run. The same run makes the same mistakes on every machine."""
+    """Play a run. The same run has the same losses on every machine."""
     stream = open_stream(run.stream, run.file)
     _player(run, stream).play(*next(_inputs(run._replace(rounds=_WARM_UP), stream)))
-    player, mistakes, seconds = _player(run, stream), [np.zeros(1, dtype=np.int64)], 0.0
+    player, losses, seconds = _player(run, stream), [np.zeros(1)], 0.0
     for chunk, uniforms in _inputs(run, stream):
         started = time.perf_counter()
-        wrong = player.play(chunk, uniforms)
+        lost = player.play(chunk, uniforms)
         seconds += time.perf_counter() - started
-        mistakes.append(mistakes[-1][-1] + np.cumsum(wrong))
+        losses.append(losses[-1][-1] + np.cumsum(lost))
     points = checkpoints(run.rounds)
-    return Outcome(points.tolist(), np.concatenate(mistakes)[points].tolist(), seconds)
+    return Outcome(points.tolist(), np.concatenate(losses)[points].tolist(), seconds)
 
 
 def _player(run: Run, stream: Stream) -> Player:

@@ -16,7 +16,7 @@ def path_of(folder: Path, run: Run) -> Path:
 def load(folder: Path, run: Run) -> Outcome:
     """Load the outcome of a finished run."""
     kept = json.loads(path_of(folder, run).read_text())
-    return Outcome(kept["checkpoints"], kept["mistakes"], kept["seconds"])
+    return Outcome(kept["checkpoints"], kept["losses"], kept["seconds"])
 
 
 def play_and_keep(path: Path, run: Run) -> None:

@@ -15,11 +15,11 @@ from learners.base import FloatArray
 class Summary(NamedTuple):
     """The outcomes of one learner with one setting, over seeds."""
 
-    error: FloatArray  # (seeds,) mistakes per round
-    late_error: FloatArray  # (seeds,) mistakes per round over the last quarter
+    error: FloatArray  # (seeds,) mean loss per round
+    late_error: FloatArray  # (seeds,) mean loss per round over the last quarter
     speed: float  # rounds per second, median over seeds
     checkpoints: FloatArray  # (points,) numbers of rounds
-    curves: FloatArray  # (seeds, points) mistakes per round up to each checkpoint
+    curves: FloatArray  # (seeds, points) mean loss per round up to each checkpoint
 
 
 def summarize(outcomes: Sequence[Outcome]) -> Summary:
@@ -30,7 +30,7 @@ def summarize(outcomes: Sequence[Outcome]) -> Summary:
         late_error=np.array([outcome.late_error for outcome in outcomes]),
         speed=float(np.median([outcome.rounds / outcome.seconds for outcome in outcomes])),
         checkpoints=points,
-        curves=np.array([outcome.mistakes for outcome in outcomes]) / points,
+        curves=np.array([outcome.losses for outcome in outcomes]) / points,
     )
 
 

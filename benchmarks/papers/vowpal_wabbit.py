@@ -1,6 +1,6 @@
 """Vowpal Wabbit's contextual bandits on the same streams, with the same uniform numbers for the draws.
 
-Each round predicts the distribution, draws a label from it, and learns whether the label was right, as a service does.
+Each round predicts the distribution, draws a label from it, and learns its loss, as a service does.
 """
 
 import importlib
@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.papers.data.chunks import Chunk
-from learners.base import BoolArray, Contexts, FloatArray, IntArray
+from learners.base import Contexts, FloatArray
 from learners.kernels import row
 from learners.mathematics.exploration import draw_one
 
 ALGORITHM = "vowpal-wabbit"
-_COSTS = {"0/1": (0, 1), "-1/0": (-1, 0)}
+_WRONG = {"0/1": 1.0, "-1/0": 0.0}  # the cost of a wrong answer; that of a right one is less by 1
 
 
 class VowpalWabbit:
@@ -30,27 +30,20 @@ class VowpalWabbit:
         module = importlib.import_module("vowpalwabbit")
         # 2^22 weights, so that hash collisions among K·d weights are rare.
         self._workspace: Any = module.Workspace(f"--cb_explore {n_labels} {options} -b 22 --random_seed 1 --quiet")
-        self._costs, self._n_labels = _COSTS[costs], n_labels
+        self._wrong, self._n_labels = _WRONG[costs], n_labels
 
-    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        """Play the rounds of a chunk. Return which of them were mistakes, (n,)."""
-        right = chunk.right if chunk.right is not None else _only(chunk.labels, self._n_labels)
-        return np.array([self._play_one(_text(chunk.contexts, t), right[t], uniforms[t]) for t in range(len(uniforms))])
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> FloatArray:
+        """Play the rounds of a chunk. Return their losses, (n,)."""
+        losses = chunk.losses(self._n_labels)
+        return np.array([self._play_one(_text(chunk.contexts, t), losses[t], uniforms[t]) for t in range(len(losses))])
 
-    def _play_one(self, text: str, right: BoolArray, uniform: float) -> bool:
+    def _play_one(self, text: str, losses: FloatArray, uniform: float) -> float:
         distribution = np.array(self._workspace.predict(text))
         label, _ = draw_one(distribution / distribution.sum(), uniform)
-        wrong = not right[label]
-        cost = self._costs[int(wrong)]
-        self._workspace.learn(f"{label + 1}:{cost}:{distribution[label]} {text}")
-        return wrong
-
-
-def _only(labels: IntArray, n_labels: int) -> BoolArray:
-    """Return which labels are right, (n, K), where the true label alone is."""
-    right = np.zeros((len(labels), n_labels), dtype=np.bool_)
-    right[np.arange(len(labels)), labels] = True
-    return right
+        loss = float(losses[label])
+        cost = loss - 1.0 + self._wrong
+        self._workspace.learn(f"{label + 1}:{cost:.9g}:{distribution[label]} {text}")
+        return loss
 
 
 def _text(contexts: Contexts, t: int) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks.papers.data.battery import BATTERY
 from benchmarks.papers.data.streams import open_stream
+from benchmarks.papers.data.traffic import TRAFFIC
 from benchmarks.papers.lineup import EXPERIMENTS
 from benchmarks.papers.pages import RESULTS
 
@@ -98,7 +99,7 @@ def test_points_of_groups_keep_the_margin(name: str, of_groups: float, of_classe
     np.testing.assert_array_equal(chunk.labels % 3, np.searchsorted([-0.2, 0.2], across))
 
 
-@pytest.mark.parametrize("name", [*BATTERY, "synsep", "synnonsep", "groups", "groups-joint"])
+@pytest.mark.parametrize("name", [*BATTERY, *TRAFFIC, "synsep", "synnonsep", "groups", "groups-joint"])
 def test_a_stream_depends_on_its_seed_alone(name: str) -> None:
     """The rounds of a seed do not depend on their number, fit the problem, and differ from those of other seeds."""
     stream = open_stream(name, None)

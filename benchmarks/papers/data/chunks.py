@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from learners.base import BoolArray, Contexts, IntArray, Problem
+import numpy as np
+
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem
 
 CHUNK = 50_000
 """Rounds per chunk, which limits the memory."""
@@ -15,6 +17,14 @@ class Chunk(NamedTuple):
     contexts: Contexts
     labels: IntArray  # (n,) int64, the true labels; the most likely labels where several or none can be right
     right: BoolArray | None = None  # (n, K), which labels are right; None: the true labels alone
+    rewards: FloatArray | None = None  # (n, K) in [0, 1], graded rewards; None: 1 for right labels, 0 for others
+
+    def losses(self, n_labels: int) -> FloatArray:
+        """Return the loss of each label, 1 - reward, (n, K)."""
+        if self.rewards is not None:
+            return 1.0 - self.rewards
+        right = np.eye(n_labels, dtype=np.bool_)[self.labels] if self.right is None else self.right
+        return 1.0 - right.astype(np.float64)
 
 
 class Stream(NamedTuple):

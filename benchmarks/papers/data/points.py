@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.papers.data.chunks import CHUNK
 from learners.base import FloatArray, IntArray
 
-_CENTRES, _POINTS, _LABELS = 7, 8, 9  # random number streams
+_CENTRES, _POINTS, _LABELS, _AXES = 7, 8, 9, 18  # random number streams
 
 
 def clusters(n: int, seed: int, chunk: int, K: int, d: int, spread: float, noise: float) -> tuple[FloatArray, IntArray]:
@@ -82,3 +82,51 @@ def one_feature(n: int, seed: int, chunk: int) -> tuple[FloatArray, IntArray]:
     uniforms = np.random.default_rng([seed, _LABELS, chunk]).random((n, 2))
     points = 2.0 * uniforms[:, :1] - 1.0
     return points, ((points[:, 0] > 0.0) ^ (uniforms[:, 1] < 0.1)).astype(np.int64)
+
+
+def correlated(n: int, seed: int, chunk: int) -> tuple[FloatArray, IntArray]:
+    """Draw 20 normal columns with scales 1 to .03 along random axes. Cut them linearly into 6 classes.
+
+    The classes have random weights on the whitened columns, so that small axes matter as much as large ones.
+    """
+    whitened = np.random.default_rng([seed, _POINTS, chunk]).standard_normal((n, 20))
+    axes, _ = np.linalg.qr(np.random.default_rng([seed, _AXES]).standard_normal((20, 20)))
+    return np.asarray((whitened * np.geomspace(1.0, 0.03, 20)) @ axes), _linear(whitened, seed, 6)
+
+
+def student(n: int, seed: int, chunk: int) -> tuple[FloatArray, IntArray]:
+    """Draw 15 columns of Student's t with 2 degrees of freedom. Cut them linearly into 5 classes; 10 % are wrong."""
+    points = np.random.default_rng([seed, _POINTS, chunk]).standard_t(2.0, (n, 15))
+    return points, mislabelled(_linear(points, seed, 5), 5, 0.1, seed, chunk)
+
+
+def few_useful(n: int, seed: int, chunk: int, useful: int, d: int, K: int) -> tuple[FloatArray, IntArray]:
+    """Draw d normal columns. The first ones cut the rows linearly into K classes, 10 % of them wrong."""
+    points = np.random.default_rng([seed, _POINTS, chunk]).standard_normal((n, d))
+    return points, mislabelled(_linear(points[:, :useful], seed, K), K, 0.1, seed, chunk)
+
+
+def xor(n: int, seed: int, chunk: int) -> tuple[FloatArray, IntArray]:
+    """Draw 10 normal columns and 4 classes: the sign of a product of two columns, and that of a sum of two others.
+
+    No linear learner can tell the sign of the product. 5 % of the labels are replaced.
+    """
+    points = np.random.default_rng([seed, _POINTS, chunk]).standard_normal((n, 10))
+    of_product = points[:, 0] * points[:, 1] > 0.0
+    of_sum = points[:, 2] + 0.5 * points[:, 3] > 0.0
+    return points, mislabelled(2 * of_product + of_sum, 4, 0.05, seed, chunk)
+
+
+def imbalanced(n: int, seed: int, chunk: int) -> tuple[FloatArray, IntArray]:
+    """Draw 10 normal columns. 1 % of the rows have label 1: those with the largest noisy linear scores."""
+    points = np.random.default_rng([seed, _POINTS, chunk]).standard_normal((n, 10))
+    weights = np.random.default_rng([seed, _CENTRES, 2]).standard_normal(10)
+    noise = np.random.default_rng([seed, _LABELS, chunk]).standard_normal(n)
+    scores = points @ (weights / np.linalg.norm(weights)) + noise
+    return points, (scores > 2.326 * np.sqrt(2.0)).astype(np.int64)  # 99 % of a normal variable is below 2.326
+
+
+def mislabelled(labels: IntArray, K: int, share: float, seed: int, chunk: int) -> IntArray:
+    """Replace each label by a uniform one with probability `share`."""
+    uniforms = np.random.default_rng([seed, _LABELS, chunk]).random((len(labels), 2))
+    return np.where(uniforms[:, 0] < share, (uniforms[:, 1] * K).astype(np.int64), labels)
