@@ -1,77 +1,89 @@
-"""Rounds with candidates: multiclass data with its classes as actions, and catalogues whose items come and go."""
-
-from typing import NamedTuple
+"""Catalogues: rounds that show a few of many items, which come and go or whose rates change."""
 
 import numpy as np
 
-from benchmarks.papers.data.streams import open_stream
-from learners.actions.base import Candidates
-from learners.base import Contexts, FloatArray
+from benchmarks.papers.action_stream import ActionStream, of_rounds
+from learners.base import Contexts, FloatArray, IntArray
 
 _USERS, _GENRES, _SHOWN, _WINDOW = 20, 15, 10, 40
-_CATALOGUE, _RANDOM, _REWARDS = 30, 31, 32  # random number streams
+_TASTE, _GENRE, _QUALITY, _RATE, _SHOW, _USER, _CLICK = range(30, 37)  # random number streams
+_TENTH = -1.2816
+"""A normal number is below it with probability 0.1."""
 
 
-class ActionStream(NamedTuple):
-    """Rounds with candidates and the rewards of all of them."""
+def catalogue(
+    rounds: int,
+    seed: int,
+    clicks: bool,
+    ids: bool = True,
+    lifetime: int | None = 800,
+    spread: float = 0.5,
+    period: int | None = None,
+) -> ActionStream:
+    """Draw rounds that show 10 items of a window of 40.
 
-    n_features: int
-    candidates: Candidates
-    rewards: FloatArray  # (m,)
+    Features are an intercept, the genre for the user, two numbers of the item as measured, and the item's id. The
+    log-odds of a reward are linear in them.
 
-
-def classes_as_actions(name: str, file: str | None, rounds: int, seed: int) -> ActionStream:
-    """Return the first chunk of a stream; each class is a candidate with an intercept and the context times its id."""
-    stream = open_stream(name, file)
-    chunk = next(iter(stream.chunks(rounds, seed)))
-    K, n, starts = stream.problem.n_labels, rounds, chunk.contexts.starts
-    indices = np.tile(chunk.contexts.indices, n) if chunk.contexts.shared else chunk.contexts.indices
-    # Row i K + k: a constant, the class, and the context's features moved to those of the class.
-    lengths = np.repeat(np.diff(starts), K)
-    ends = np.concatenate([[0], np.cumsum(lengths + 2)])
-    entries = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    source, places = (
-        np.repeat(np.repeat(starts[:-1], K), lengths) + entries,
-        np.repeat(ends[:-1], lengths) + 2 + entries,
-    )
-    classes = np.tile(np.arange(K), n)
-    features, values = np.zeros(ends[-1], np.int64), np.ones(ends[-1])
-    features[ends[:-1] + 1] = 1 + classes
-    features[places] = 1 + K + indices[source] * K + np.repeat(classes, lengths)
-    values[places] = chunk.contexts.values[source]
-    rewards = np.zeros(n * K)
-    rewards[np.arange(n) * K + chunk.labels] = 1.0
-    candidates = Candidates(Contexts(ends, features, values, False), np.arange(n + 1) * K, np.empty(0, np.bool_))
-    return ActionStream(1 + K + stream.problem.n_features * K, candidates, rewards)
-
-
-def catalogue(rounds: int, seed: int, clicks: bool, shared_only: bool) -> ActionStream:
-    """Draw rounds that show 10 items of a window of 40, which moves by an item every 20 rounds.
-
-    Features are an intercept, the genre for the user, two numbers of the item as measured, and the item's id unless
-    `shared_only`. The log-odds of a reward are linear in them. A reward is its chance, or a click with that chance.
+    Args:
+        rounds: n.
+        seed: the seed; the first rounds do not depend on their number.
+        clicks: whether a reward is a click with its chance, or the chance.
+        ids: whether items have an id and a rate, which no other feature tells.
+        lifetime: rounds from an item's entry into the window to its exit; None: the window does not move.
+        spread: the deviation of the items' rates, as log-odds.
+        period: rounds after which a tenth of the rates are drawn again; None: rates do not change.
     """
-    rng = np.random.default_rng([seed, _CATALOGUE])
-    items = _WINDOW + rounds // 20 + 1
-    genres, quality = rng.integers(0, _GENRES, items), rng.normal(size=(items, 2))
-    taste, worth, own = rng.normal(size=(_USERS, _GENRES)) * 1.5, rng.normal(size=2), rng.normal(size=items) * 0.5
-    shown = np.concatenate([t // 20 + rng.permutation(_WINDOW)[:_SHOWN] for t in range(rounds)])
-    users = np.repeat(rng.integers(0, _USERS, rounds), _SHOWN)
-    odds = taste[users, genres[shown]] + quality[shown] @ worth + (0.0 if shared_only else 1.0) * own[shown] - 1.0
+    age = np.zeros(rounds, np.int64) if lifetime is None else np.arange(rounds) * _WINDOW // lifetime
+    shown, users = _shown(seed, age), np.repeat(_rng(seed, _USER).integers(0, _USERS, rounds), _SHOWN)
+    items = int(age[-1]) + _WINDOW
+    genres, quality = _rng(seed, _GENRE).integers(0, _GENRES, items)[shown], _normal(seed, _QUALITY, items)[shown]
+    odds = _odds(seed, users, genres, quality)
+    if ids:
+        epochs = np.zeros(rounds, np.int64) if period is None else np.arange(rounds) // period
+        odds += spread * _rates(seed, items, int(epochs[-1]) + 1)[np.repeat(epochs, _SHOWN), shown]
     chances = 1.0 / (1.0 + np.exp(-odds))
-    rewards = (np.random.default_rng([seed, _REWARDS]).random(len(odds)) < chances).astype(float) if clicks else chances
+    rewards = (_rng(seed, _CLICK).random(len(odds)) < chances).astype(float) if clicks else chances
     first = 3 + _USERS * _GENRES
-    columns = [
-        np.full(len(shown), 0),
-        np.full(len(shown), 1),
-        np.full(len(shown), 2),
-        3 + users * _GENRES + genres[shown],
-    ]
-    numbers = [np.ones(len(shown)), 100.0 + 15.0 * quality[shown, 0], 3.0 + quality[shown, 1], np.ones(len(shown))]
-    if not shared_only:
-        columns.append(first + shown)
-        numbers.append(np.ones(len(shown)))
-    lengths = np.full(len(shown), len(columns))
-    vectors = Contexts.sparse(lengths, np.column_stack(columns).reshape(-1), np.column_stack(numbers).reshape(-1))
-    candidates = Candidates(vectors, np.arange(rounds + 1) * _SHOWN, np.empty(0, np.bool_))
-    return ActionStream(first + items, candidates, rewards)
+    vectors = _vectors(quality, [3 + users * _GENRES + genres, *([first + shown] if ids else [])])
+    return of_rounds(vectors, first + items * ids, _SHOWN, rewards, chances)
+
+
+def _shown(seed: int, age: IntArray) -> IntArray:
+    """Return the items of each round, (10 n,), from windows that start at the items `age` (n,)."""
+    rng = _rng(seed, _SHOW)
+    return np.concatenate([start + rng.permutation(_WINDOW)[:_SHOWN] for start in age])
+
+
+def _odds(seed: int, users: IntArray, genres: IntArray, quality: FloatArray) -> FloatArray:
+    """Return the log-odds without the items' rates, (10 n,)."""
+    rng = _rng(seed, _TASTE)
+    taste, worth = 1.5 * rng.normal(size=(_USERS, _GENRES)), rng.normal(size=2)
+    return np.asarray(taste[users, genres] + quality @ worth - 1.0)
+
+
+def _rates(seed: int, items: int, epochs: int) -> FloatArray:
+    """Return normal rates (epochs, items); each differs from that of the epoch before with probability 0.1."""
+    rates = np.empty((epochs, items))
+    rates[0] = _normal(seed, _RATE, items)[:, 0]
+    for epoch in range(1, epochs):
+        lot, rate = np.random.default_rng([seed, _RATE, epoch]).normal(size=(items, 2)).T
+        rates[epoch] = np.where(lot < _TENTH, rate, rates[epoch - 1])
+    return rates
+
+
+def _vectors(quality: FloatArray, symbols: list[IntArray]) -> Contexts:
+    """Return an intercept, the two measured numbers of each item, and its symbols' features, which are 1."""
+    n, one = len(quality), np.ones(len(quality))
+    numbers = [one, 100.0 + 15.0 * quality[:, 0], 3.0 + quality[:, 1], *(one for _ in symbols)]
+    columns = [*(np.full(n, position) for position in range(3)), *symbols]
+    values, indices = (np.column_stack(each).reshape(-1) for each in (numbers, columns))
+    return Contexts.sparse(np.full(n, len(columns)), indices, values)
+
+
+def _normal(seed: int, stream: int, items: int) -> FloatArray:
+    return _rng(seed, stream).normal(size=(items, 2))
+
+
+def _rng(seed: int, stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed, stream])

@@ -165,12 +165,13 @@ def actions(
     data: Data = None,
     rounds: Rounds = None,
     seeds: Seeds = 3,
+    streams: Annotated[str, typer.Option(help=", ".join(actions_page.ROUNDS) + "; all if empty.")] = "",
     out: Out = DEFAULT_OUT,
     jobs: Jobs = -1,
     pages: Pages = None,
 ) -> None:
     """Play the recommended learner of actions and Vowpal Wabbit on candidates, then write the page."""
-    found = _found("", actions_page.ROUNDS, data)
+    found = _found(streams, actions_page.ROUNDS, data)
     results = actions_page.results(found.files, rounds, seeds, jobs)
     where = pages or _pages(out, rounds, found.partial)
     actions_page.report(results, seeds, where)

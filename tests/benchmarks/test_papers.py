@@ -48,7 +48,7 @@ def run(command: list[str], out: Path, code: int = 0) -> str:
 def few_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (f"{','.join(str((7 * i + 13 * k) % 101) for k in range(16))}, {i % 10}\n" for i in range(100))
     (tmp_path / "pendigits.tra").write_text("".join(lines))
-    monkeypatch.setattr(cli.actions_page, "ROUNDS", {"synnonsep": 100})
+    monkeypatch.setattr(cli.actions_page, "ROUNDS", {"synnonsep": 100, "prices": 100})
     monkeypatch.setattr(cli.boosting_page, "STREAMS", {"pendigits": 100})
     monkeypatch.setattr(cli.reduction_page, "STREAMS", {"pendigits": 100})
     monkeypatch.setattr(drift_report, "SURVEYED", "synnonsep")

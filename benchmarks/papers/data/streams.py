@@ -44,7 +44,7 @@ FILES: dict[str, tuple[str, Callable[[Path], Examples]]] = {
 def usual_name(stream: str) -> str | None:
     """Return the usual file name of a stream's data set; None for a stream that needs no file."""
     data_set, _ = NOISY.get(stream, (stream, 0.0))
-    return None if stream in SYNTHETIC or stream in BUNDLED else FILES[data_set][0]
+    return FILES[data_set][0] if data_set in FILES else None
 
 
 def find_file(stream: str, data: str | None) -> Path | None:
