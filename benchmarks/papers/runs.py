@@ -4,14 +4,17 @@ A run is a small value that determines everything, so any process on any machine
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from benchmarks.papers.data.chunks import Chunk, Stream
+from benchmarks.papers.data.chunks import Chunk, Stream, without_features
 from benchmarks.papers.data.streams import open_stream
-from benchmarks.papers.vowpal_wabbit import ALGORITHM, VowpalWabbit
+from benchmarks.papers.ridge_bound import ALGORITHM as RIDGE_BOUND
+from benchmarks.papers.ridge_bound import RidgeBound
+from benchmarks.papers.vowpal_wabbit import ALGORITHM as VOWPAL_WABBIT
+from benchmarks.papers.vowpal_wabbit import VowpalWabbit
 from learners.base import FloatArray, IntArray
 from learners.evaluation.simulation import simulate
 from learners.registry import LEARNERS
@@ -29,6 +32,7 @@ class Run(NamedTuple):
     hyperparameters: dict[str, Any]
     rounds: int
     seed: int  # seed of the stream and of the draws
+    features: bool = True  # whether players see the contexts, or a constant in their place
 
 
 class Outcome(NamedTuple):
@@ -57,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 class Player(Protocol):
-    """A learner of the project, or a peer."""
+    """A learner of the project, or one of `PEERS`."""
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> FloatArray:
         """Play the rounds of the next chunk. Return their losses, (n,)."""
@@ -78,6 +82,10 @@ class _LearnerPlayer:
         return 1.0 - chunk.rewards[np.arange(len(uniforms)), simulation.labels]
 
 
+PEERS: dict[str, Callable[..., Player]] = {VOWPAL_WABBIT: VowpalWabbit, RIDGE_BOUND: RidgeBound}
+"""Players that are not learners of the project, by algorithm. They take the problem and the hyperparameters."""
+
+
 def three_quarters(rounds: int) -> int:
     """Return the number of rounds before the last quarter."""
     return rounds - max(1, rounds // 4)
@@ -92,6 +100,8 @@ def checkpoints(rounds: int) -> IntArray:
 def play(run: Run) -> Outcome:
     """Play a run. The same run has the same losses on every machine."""
     stream = open_stream(run.stream, run.file)
+    if not run.features:
+        stream = without_features(stream)
     _player(run, stream).play(*next(_inputs(run._replace(rounds=_WARM_UP), stream)))
     player, losses, seconds = _player(run, stream), [np.zeros(1)], 0.0
     for chunk, uniforms in _inputs(run, stream):
@@ -104,8 +114,8 @@ def play(run: Run) -> Outcome:
 
 
 def _player(run: Run, stream: Stream) -> Player:
-    if run.algorithm == ALGORITHM:
-        return VowpalWabbit(stream.problem.n_labels, **run.hyperparameters)
+    if run.algorithm in PEERS:
+        return PEERS[run.algorithm](stream.problem, **run.hyperparameters)
     return _LearnerPlayer(run, stream)
 
 

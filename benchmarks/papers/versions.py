@@ -8,27 +8,25 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.papers.runs import Run
+from benchmarks.papers.runs import PEERS, Run
 from benchmarks.papers.vowpal_wabbit import ALGORITHM
 from learners.registry import LEARNERS
 
 _OURS = ("learners", "benchmarks")
 _ENTRY = "benchmarks.papers.runs"
-_REGISTRY, _PEER = (
-    "learners.registry",
-    "benchmarks.papers.vowpal_wabbit",
-)  # left out: no learner depends on another one or on a peer
+_REGISTRY = "learners.registry"
 
 
 @functools.cache
 def version_of(algorithm: str, file: str | None) -> str:
     """Return eight hexadecimal digits: a digest of a run's data and of its code without docstrings and comments."""
     digest = hashlib.sha256()
-    peer = algorithm == ALGORITHM
-    player = _PEER if peer else LEARNERS[algorithm].__module__
-    for name in sorted(_reached([_ENTRY, player], {_REGISTRY} if peer else {_REGISTRY, _PEER})):
+    peers = {name: peer.__module__ for name, peer in PEERS.items()}
+    player = peers[algorithm] if algorithm in peers else LEARNERS[algorithm].__module__
+    # No player depends on another one.
+    for name in sorted(_reached([_ENTRY, player], {_REGISTRY, *peers.values()} - {player})):
         digest.update(_code(name).encode())
-    if peer:
+    if algorithm == ALGORITHM:
         digest.update(_version("vowpalwabbit").encode())
     if file is not None:
         digest.update(Path(file).read_bytes())
@@ -39,8 +37,8 @@ def name_of(run: Run) -> str:
     """Return the name of a run's file, from its parameters and the version of its code."""
     words = [f"{key}={value}" for key, value in run.hyperparameters.items()]
     settings = "".join(letter if letter.isalnum() or letter in "=.-_," else "_" for letter in ",".join(words))
-    of_code = version_of(run.algorithm, run.file)
-    return f"{run.stream}/{run.algorithm}/{settings or 'default'}-T{run.rounds}-seed{run.seed}-{of_code}.json"
+    of_code, seen = version_of(run.algorithm, run.file), "" if run.features else "-no-features"
+    return f"{run.stream}/{run.algorithm}/{settings or 'default'}{seen}-T{run.rounds}-seed{run.seed}-{of_code}.json"
 
 
 def _reached(names: list[str], ignored: set[str]) -> set[str]:

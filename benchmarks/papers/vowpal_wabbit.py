@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.papers.data.chunks import Chunk
-from learners.base import Contexts, FloatArray
+from learners.base import Contexts, FloatArray, Problem
 from learners.kernels import row
 from learners.mathematics.exploration import draw_one
 
@@ -21,16 +21,18 @@ class VowpalWabbit:
     """A player that runs `--cb_explore K` with the given options.
 
     Args:
-        n_labels: K.
+        problem: K labels; the number of features does not matter.
         options: command line options, such as `--squarecb` or `--epsilon 0.05 --cb_type dr`.
         costs: costs of a right and a wrong answer.
     """
 
-    def __init__(self, n_labels: int, options: str = "", costs: Literal["0/1", "-1/0"] = "0/1") -> None:
+    def __init__(self, problem: Problem, options: str = "", costs: Literal["0/1", "-1/0"] = "0/1") -> None:
         module = importlib.import_module("vowpalwabbit")
         # 2^22 weights, so that hash collisions among K·d weights are rare.
-        self._workspace: Any = module.Workspace(f"--cb_explore {n_labels} {options} -b 22 --random_seed 1 --quiet")
-        self._wrong, self._n_labels = _WRONG[costs], n_labels
+        self._workspace: Any = module.Workspace(
+            f"--cb_explore {problem.n_labels} {options} -b 22 --random_seed 1 --quiet"
+        )
+        self._wrong, self._n_labels = _WRONG[costs], problem.n_labels
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> FloatArray:
         """Play the rounds of a chunk. Return their losses, (n,)."""

@@ -38,3 +38,12 @@ class Stream(NamedTuple):
         """Yield the first rounds of a seed in chunks. Each pass over a data set has a new order."""
         for place, start in enumerate(range(0, rounds, CHUNK)):
             yield self.chunk(seed, place, min(CHUNK, rounds - start))
+
+
+def without_features(stream: Stream) -> Stream:
+    """Return the same rounds with a constant 1 in place of each context."""
+
+    def chunk(seed: int, place: int, n: int) -> Chunk:
+        return stream.chunk(seed, place, n)._replace(contexts=Contexts.dense(np.ones((n, 1))))
+
+    return Stream(Problem(stream.problem.n_labels, 1), stream.size, chunk)
