@@ -144,7 +144,7 @@ def contest(
     jobs: Jobs = -1,
     pages: Pages = None,
 ) -> None:
-    """Play two learners' defaults and Vowpal Wabbit's tuned setting on many streams, then write one page."""
+    """Play two learners' defaults and their peers on many streams, then write one page."""
     console, bouts = Console(), []
     if unknown := {new, old} - set(LEARNERS):
         raise typer.BadParameter(f"not registered: {', '.join(sorted(unknown))}")

@@ -1,4 +1,4 @@
-"""The contest of defaults: two learners with their defaults, and one setting of a peer, the same on all streams."""
+"""The contest of defaults: two learners with their defaults, and one setting of each peer, the same on all streams."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,9 +11,11 @@ from benchmarks.papers.data.battery import BATTERY
 from benchmarks.papers.data.bundled import BUNDLED
 from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.defaults import STREAMS as PAPERS
+from benchmarks.papers.ridge_bound import ALGORITHM as RIDGE_BOUND
+from benchmarks.papers.ridge_bound import MOST_FEATURES
 from benchmarks.papers.runs import Outcome, Run
 from benchmarks.papers.summary import deviation
-from benchmarks.papers.tuning import PEER
+from benchmarks.papers.vowpal_wabbit import ALGORITHM as VOWPAL_WABBIT
 from learners.base import FloatArray
 
 STREAMS = {**PAPERS, "kdd": 50_000, **dict.fromkeys(BATTERY, 30_000), "drift": 50_000}
@@ -34,11 +36,16 @@ TRAFFIC = {
 }
 """Rounds on each stream of a service's traffic, of small tables, and of prompts routed to language models."""
 
-PEER_NAME, PEER_SETTING = "VW100", {"options": "--squarecb --gamma_scale 100", "costs": "0/1"}
+VW_NAME, VW_SETTING = "VW100", {"options": "--squarecb --gamma_scale 100", "costs": "0/1"}
 """Vowpal Wabbit's setting with the fewest mistakes on four of the papers' streams."""
 
-_MOST_SEEDS, _MOST_LABELS = 3, 60
-"""The peer's seeds outside the papers' streams, and the labels beyond which it takes over a minute per seed there."""
+RIDGE_NAME, BLIND_NAME = "LinUCB", "no features"
+"""The other peers: the ridge regression with an upper bound, and the new learner without features."""
+
+MOST_LABELS = 60
+"""The labels beyond which Vowpal Wabbit takes over a minute per seed outside the papers' streams."""
+
+_MOST_SEEDS = 3  # of the peers, outside the papers' streams
 
 
 class Bout(NamedTuple):
@@ -47,32 +54,31 @@ class Bout(NamedTuple):
     stream: str
     rounds: int
     pairs: list[tuple[Run, Run]]  # per seed: the new learner and the old one
-    peers: list[Run]  # the peer on the first of these seeds, or on none
+    peers: dict[str, list[Run]]  # by name, those who play here, on the first of these seeds
 
     @property
     def runs(self) -> list[Run]:
         """All runs."""
-        return [*(run for pair in self.pairs for run in pair), *self.peers]
+        return [run for runs in (*self.pairs, *self.peers.values()) for run in runs]
 
 
 def plan(stream: str, file: str | None, rounds: int, seeds: int, new: str, old: str) -> Bout:
-    """Plan the runs of two algorithms and the peer on a stream."""
+    """Plan the runs of two algorithms and the peers on a stream."""
 
-    def runs(algorithm: str, setting: dict[str, Any], n: int = seeds) -> list[Run]:
-        return [Run(stream, file, algorithm, setting, rounds, seed) for seed in range(n)]
+    def runs(algorithm: str, setting: dict[str, Any], n: int, features: bool = True) -> list[Run]:
+        return [Run(stream, file, algorithm, setting, rounds, seed, features) for seed in range(n)]
 
-    slow = open_stream(stream, file).problem.n_labels > _MOST_LABELS
-    peer_seeds = seeds if stream in PAPERS else 0 if slow else min(seeds, _MOST_SEEDS)
-    return Bout(
-        stream,
-        rounds,
-        list(zip(runs(new, {}), runs(old, {}), strict=True)),
-        runs(PEER.algorithm, PEER_SETTING, peer_seeds),
-    )
+    problem, few = open_stream(stream, file).problem, seeds if stream in PAPERS else min(seeds, _MOST_SEEDS)
+    peers = {BLIND_NAME: runs(new, {}, few, features=False)}
+    if problem.n_labels <= MOST_LABELS or stream in PAPERS:
+        peers[VW_NAME] = runs(VOWPAL_WABBIT, VW_SETTING, few)
+    if problem.n_features <= MOST_FEATURES:
+        peers[RIDGE_NAME] = runs(RIDGE_BOUND, {}, few)
+    return Bout(stream, rounds, list(zip(runs(new, {}, seeds), runs(old, {}, seeds), strict=True)), peers)
 
 
 class Errors(NamedTuple):
-    """Mistakes per round over all rounds and over the last quarter, for each seed."""
+    """The mean loss per round over all rounds and over the last quarter, for each seed."""
 
     overall: FloatArray  # (seeds,)
     late: FloatArray  # (seeds,)
@@ -84,17 +90,17 @@ class Result(NamedTuple):
     stream: str
     rounds: int
     new: Errors
-    old: Errors
-    peer: Errors | None
+    others: dict[str, Errors]  # those of the old learner, by its algorithm, and of the peers
     speed: float  # rounds per second of the new learner over the old one's, median over seeds
 
 
 def result(bout: Bout, load: Callable[[Run], Outcome]) -> Result:
     """Summarize a bout whose runs are finished; `load` returns the outcome of a run."""
     new, old = ([load(run) for run in runs] for runs in zip(*bout.pairs, strict=True))
-    peer = _errors([load(run) for run in bout.peers]) if bout.peers else None
+    peers = {name: _errors([load(run) for run in runs]) for name, runs in bout.peers.items()}
     speed = np.median([before.seconds / after.seconds for after, before in zip(new, old, strict=True)])
-    return Result(bout.stream, bout.rounds, _errors(new), _errors(old), peer, float(speed))
+    others = {bout.pairs[0][1].algorithm: _errors(old), **peers}
+    return Result(bout.stream, bout.rounds, _errors(new), others, float(speed))
 
 
 def _errors(outcomes: Sequence[Outcome]) -> Errors:
@@ -106,15 +112,15 @@ def ratios(results: Sequence[Result], against: str, part: str) -> FloatArray:
 
     Args:
         results: the results, one per stream; those without the other's runs are left out.
-        against: `old` or `peer`.
+        against: name of the other one.
         part: `overall` or `late`.
     """
-    return np.array([_ratio(one, against, part) for one in results if getattr(one, against) is not None])
+    return np.array([_ratio(one, against, part) for one in results if against in one.others])
 
 
 def _ratio(one: Result, against: str, part: str) -> float:
     mistake = 1.0 / one.rounds if part == "overall" else 1.0 / max(1, one.rounds // 4)
-    other = getattr(getattr(one, against), part)
+    other = getattr(one.others[against], part)
     error = getattr(one.new, part)[: len(other)]
     return float((error.mean() + mistake) / (other.mean() + mistake))
 
@@ -126,9 +132,9 @@ def geometric_mean(values: FloatArray) -> float:
 
 def is_worse(one: Result, against: str, part: str) -> bool:
     """Check whether the new learner's mean error is larger by over one standard error of the paired difference."""
-    if getattr(one, against) is None:
+    if against not in one.others:
         return False
-    errors: FloatArray = getattr(getattr(one, against), part)
+    errors: FloatArray = getattr(one.others[against], part)
     differences = getattr(one.new, part)[: len(errors)] - errors
     return bool(differences.mean() > standard_error(differences))
 
