@@ -34,8 +34,8 @@ GENERATED: dict[str, Callable[[int, int], ActionStream]] = {
 """The generated streams: (rounds, seed) to the stream."""
 
 ROUNDS = {
-    **dict.fromkeys(("reuters4", "synnonsep"), 3_000),
     "pendigits": 5_000,
+    **dict.fromkeys(("reuters4", "synnonsep"), 3_000),
     **dict.fromkeys(GENERATED, 4_000),
     "catalogue-changing": 8_000,
     "products": 8_000,

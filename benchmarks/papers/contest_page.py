@@ -57,7 +57,8 @@ def report(bouts: Sequence[Bout], folder: Path, pages: Path) -> None:
         f"mean losses, with one mistake added to each. `speed` is the median ratio of the rounds per second of {new} "
         f"and {old}."
     )
-    command = f"contest --new {new} --old {old} --seeds {seeds}"
+    of_traffic = "--traffic " if all(one.stream in TRAFFIC for one in results) else ""
+    command = f"contest {of_traffic}--new {new} --old {old} --seeds {seeds}"
     tables = _errors_table(results, new, others) + "\n" + _summary_table(results, others)
     write_page(
         pages, "contest", f"The contest: {new}", introduction, command, tables + _exceptions(results, new, others)
