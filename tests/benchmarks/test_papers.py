@@ -104,11 +104,13 @@ def test_a_stream_depends_on_its_seed_alone(name: str) -> None:
     """The rounds of a seed do not depend on their number, fit the problem, and differ from those of other seeds."""
     stream = open_stream(name, None)
     few, many, other = (next(stream.chunks(n, seed)) for n, seed in ((50, 1), (200, 1), (50, 2)))
+    K = stream.problem.n_labels
     np.testing.assert_array_equal(few.labels, many.labels[:50])
+    np.testing.assert_array_equal(few.losses(K), many.losses(K)[:50])
     np.testing.assert_array_equal(few.contexts.values, many.contexts.values[: len(few.contexts.values)])
     assert np.isfinite(many.contexts.values).all()
     assert many.contexts.indices.max(initial=0) < stream.problem.n_features
-    assert 0 <= many.labels.min() <= many.labels.max() < stream.problem.n_labels
+    assert 0 <= many.labels.min() <= many.labels.max() < K
     one, two = ((each.contexts.values.tobytes(), each.labels.tobytes(), str(each.right)) for each in (few, other))
     assert one != two
 
