@@ -158,6 +158,13 @@ class Decisions(NamedTuple):
     evidence: FloatArray  # (n, E) float64, stored by the caller and returned in `Rounds.evidence`
 
 
+class BaseRates(NamedTuple):
+    """What a learner predicts from each label's rounds alone, without features."""
+
+    rates: FloatArray  # (K,), in (0, 1), the reward rate of each label
+    weight: float  # in [0, 1], the weight of the rates in the learner's predictions
+
+
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
@@ -236,6 +243,9 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
 
         None if the scores are not such sums.
         """
+
+    def base_rates(self, state: StateT, /) -> BaseRates | None:
+        """Return what the learner predicts without features; None if it keeps no such rates."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""

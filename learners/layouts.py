@@ -13,7 +13,8 @@ class Layout(NamedTuple):
     """The dtype, shape and range of a state array, annotated on its field.
 
     Each size in `shape` is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
-    Arrays whose first axis is `R` grow together, up to the learner's `most_rows`.
+    Arrays with an axis `R` or `S` grow together: R is the number of rows, up to the learner's `most_rows`, and S is R,
+    but at most `MOST_SQUARED`.
     """
 
     dtype: str
@@ -28,6 +29,7 @@ Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
 LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # one column per label
 RowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"))]  # K numbers for each row in use
 RowSquares: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=0.0)]
+SquaredRowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("S", "K"))]  # for the first S rows
 Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n = K·d rows
 
 
@@ -40,7 +42,10 @@ def dimensions(problem: Problem) -> dict[str, int]:
 
 FEWEST_ROWS = 16  # the number of rows, in a new state, of the arrays that grow
 
-_GROWING = "R"
+MOST_SQUARED = 80
+"""The maximum of S: a matrix of S² numbers takes at most 51 kB, and its update as long as those of ten labels or so."""
+
+_MOST = {"R": math.inf, "S": MOST_SQUARED}  # axes that grow, and their maxima
 
 
 class ArrayLayout(NamedTuple):
@@ -50,14 +55,23 @@ class ArrayLayout(NamedTuple):
     shape: tuple[int, ...]  # the largest shape if the array grows
     least: float
     most: float  # the maximum of an entry
-    grows: bool = False  # whether the first axis may be shorter than in `shape`
+    growing: tuple[float, ...] = ()  # the maximum of each axis if it grows, or 0; empty if none does
+
+    @property
+    def grows(self) -> bool:
+        """Whether axes may be shorter than in `shape`."""
+        return any(self.growing)
+
+    def of(self, rows: int) -> tuple[int, ...]:
+        """Return the shape for this number of rows."""
+        sizes = zip(self.shape, self.growing or (0.0,) * len(self.shape), strict=True)
+        return tuple(int(min(rows, most, size)) if most else size for size, most in sizes)
 
     def fits(self, array: Any) -> bool:
         """Check an array's type, dtype and shape, but not its numbers."""
         if type(array) is not np.ndarray or array.dtype != self.dtype or array.ndim != len(self.shape):
             return False
-        shape = (min(len(array), self.shape[0]), *self.shape[1:]) if self.grows else self.shape
-        return bool(array.shape == shape)
+        return bool(array.shape == (self.of(len(array)) if self.grows else self.shape))
 
     def __str__(self) -> str:
         return f"{self.dtype} with shape {'up to ' if self.grows else ''}{self.shape}"
@@ -73,19 +87,20 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
     symbols = dimensions(learner.problem)
 
     def size(symbol: str) -> int:
-        if symbol == _GROWING:
-            return int(getattr(learner, "most_rows"))  # noqa: B009
+        if symbol in _MOST:
+            return int(min(getattr(learner, "most_rows"), _MOST[symbol]))  # noqa: B009
         return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
 
     shape = tuple(size(symbol) for symbol in layout.shape)
     least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
-    return ArrayLayout(np.dtype(layout.dtype), shape, least, most, _GROWING in layout.shape)
+    growing = tuple(_MOST.get(symbol, 0.0) for symbol in layout.shape)
+    return ArrayLayout(np.dtype(layout.dtype), shape, least, most, growing if any(growing) else ())
 
 
 def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
     """Raise `InvalidStateError` if the growing arrays differ in their number of rows."""
     lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
-    if len(set(lengths.values())) > 1:
+    if any(layouts[name].of(max(lengths.values()))[0] != length for name, length in lengths.items()):
         raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
 
 
@@ -94,8 +109,8 @@ def resized(learner: Any, state: State, rows: int) -> Any:
     layout, arrays = state_layout(learner), state._asdict()
     for name, array in state._asdict().items():
         if layout[name].grows:
-            arrays[name] = np.zeros((rows, *array.shape[1:]), array.dtype)
-            arrays[name][: len(array)] = array
+            arrays[name] = np.zeros(layout[name].of(rows), array.dtype)
+            arrays[name][tuple(slice(length) for length in array.shape)] = array
     return type(state)(**arrays)
 
 
@@ -120,4 +135,4 @@ def zero_state(learner: AnyLearner) -> State:
 
 
 def _first_shape(layout: ArrayLayout) -> tuple[int, ...]:
-    return (min(FEWEST_ROWS, layout.shape[0]), *layout.shape[1:]) if layout.grows else layout.shape
+    return layout.of(FEWEST_ROWS)

@@ -9,6 +9,7 @@ import pydantic
 
 from learners.base import (
     AnswerKind,
+    BaseRates,
     BoolArray,
     ContextNorm,
     Contexts,
@@ -104,6 +105,10 @@ class CheckedLearner(LearnerDefaults[StateT]):
             return None
         weights: FloatArray = state.weights  # type: ignore[attr-defined]
         return weights[contexts.indices] * contexts.values[:, np.newaxis]
+
+    def base_rates(self, _: StateT, /) -> BaseRates | None:
+        """Return what the learner predicts without features; None, the default, if it keeps no such rates."""
+        return None
 
     @abstractmethod
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:

@@ -18,7 +18,8 @@ from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
-from learners.algorithms.regression.fastcb import FastCb, FastCbActions
+from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.fastcb_actions import FastCbActions
 from learners.algorithms.regression.squarecb import SquareCb
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge, EpsilonGreedyRidgeActions
 from learners.algorithms.second_order.newtron import Newtron

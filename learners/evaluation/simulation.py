@@ -20,6 +20,7 @@ from learners.base import (
     State,
     every_label,
 )
+from learners.borrowed import borrowed
 from learners.checks import (
     BOOL,
     FLOAT,
@@ -30,7 +31,6 @@ from learners.checks import (
     check_uniforms,
     expect_array,
 )
-from learners.evaluation.borrowed import borrowed
 from learners.kernels import compiled, decide_by_state, fold_by_state
 from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into, draw_unchecked

@@ -16,7 +16,7 @@ from learners.registry import ALL_LEARNERS
 ROOT = Path(__file__).parents[2]
 
 LAYERS = """
-learners.base learners.hyperparameters
+learners.base learners.borrowed learners.hyperparameters
 learners.kernels learners.layouts
 learners.checks learners.codec learners.growth learners.new_models
 learners.learner learners.mathematics
@@ -63,7 +63,7 @@ LIBRARIES = {
     "numpy": "learners service toolkit",
     "pydantic": "learners service toolkit",
     "pydantic_core": "service",
-    "numba": "learners.kernels learners.evaluation.borrowed",
+    "numba": "learners.kernels learners.borrowed",
     "fastapi": "service.api service.app",
     "starlette": "service.api",
     "msgspec": "service.api.responses service.contexts service.schemas",

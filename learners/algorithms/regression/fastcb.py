@@ -1,10 +1,9 @@
-"""FastCB: exploration in proportion to the loss, over logistic regression, for labels and for actions.
+"""FastCB: exploration in proportion to the loss, over a mixture of logistic models.
 
 Dylan Foster, Akshay Krishnamurthy, "Efficient First-Order Contextual Bandits: Prediction, Allocation, and Triangular
-Discrimination", NeurIPS 2021, for the exploration. The oracle for labels is `logistic_mixture`, which mixes one-vs-rest
-and softmax regression. The oracle for actions is one regression on the features of context and action; K is then the
-number of eligible candidates. `feature_scales` makes values independent of units, and of offsets if there is an
-intercept.
+Discrimination", NeurIPS 2021, for the exploration. Its oracle mixes up to five experts: `logistic_models` with steps
+for each weight, the same models with `whitened_steps`, and the reward rates of the labels. `feature_scales` makes
+values independent of units, and of offsets if there is an intercept.
 """
 
 import math
@@ -13,72 +12,92 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.actions.base import ActionRounds, Candidates
-from learners.actions.compiled_action_learner import CompiledActionLearner
 from learners.algorithms.regression.change_test import ChangeTest, Past, detect_change, note_round
+from learners.algorithms.regression.expert_mixture import ABSENT, SHARE, reweigh
 from learners.algorithms.regression.feature_scales import (
+    CENTRED,
+    OUTLIERS,
     added_by_entries,
+    centred_rows,
     measure,
     outlier_warnings,
+    overlap_of,
     size_of,
+    without_zeros,
     write_relative,
 )
+from learners.algorithms.regression.forgetting import HalfLife, discount, forget_rows
 from learners.algorithms.regression.growing_learner import (
-    ADD,
-    ADD_OR_IGNORE,
-    READ,
     GrowingLearner,
-    GrowingRows,
     RowCounts,
     RowFeatures,
     RowSlots,
-    in_rows,
+    first_rows,
+    highest_row,
     locate,
-    room_for,
-    rows_in_use,
-    rows_of,
     rows_of_entries,
-    to_rows,
 )
-from learners.algorithms.regression.logistic_mixture import (
-    LEAST_CHANCE,
-    mix,
-    share_of_softmax,
+from learners.algorithms.regression.logistic_models import (
+    add_label_chances,
+    add_softmax_chances,
+    clipped,
+    log_loss,
+    step_size,
     teach_label,
     teach_softmax,
 )
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.algorithms.regression.whitened_steps import step_label, step_softmax, whiten
+from learners.base import BaseRates, BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
-from learners.kernels import Kernels, compiled, has_choice, most_entries, row, widen
-from learners.layouts import Count, Layout, RowSquares, RowVectors
+from learners.kernels import Kernels, compiled, has_choice, most_entries, narrow, row, widen
+from learners.layouts import (
+    MOST_SQUARED,
+    Count,
+    Layout,
+    RowSquares,
+    RowVectors,
+    SquaredRowVectors,
+)
 from learners.learner import WithoutEvidence
-from learners.mathematics.exploration import weigh_by_relative_gap
+from learners.mathematics.exploration import relative_gap_weight, weigh_by_relative_gap
 from learners.mathematics.guarantees import uncovered
 
-_LEAST_GAP_WEIGHT = 10.0  # γ is at least 10 K, as in the theorem
-_LABELS, _SOFTMAX, _SIZES, _LOSS = range(4)  # positions in `FastCbState.sums`
-_ACTION_LOSS, _ACTION_SIZES = range(2)  # positions in `FastCbActionsState.sums`
-_ROUNDS, _RESTARTS = range(2)  # positions in `FastCbState.counts`
-_OUTLIERS, _INTERCEPT, _CENTRED = -3, -2, -1  # positions in `counts` of either state
+_LARGE_OVERLAP = 64.0  # mean overlap of contexts from which noise may swamp what weights learn
+_FEW_LABELS = 20  # with more, each has so few rewards that weights must learn all they can from them
+
+_LEAST_WEIGHT = 0.01  # experts with a smaller weight are left out of predictions, which saves time
+
+_LABEL, _SOFTMAX, _WHITENED_LABEL, _WHITENED_SOFTMAX, _RATES = range(5)  # positions in `FastCbState.experts`
+_REWARDS, _SERVED = range(2)  # rows of `FastCbState.rates`
+_LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbState.sums`
+_ROUNDS, _RESTARTS, _USED = range(3)  # positions in `FastCbState.counts`; the last three are those of `feature_scales`
 
 
 class FastCbState(NamedTuple):
-    """4·K + 10 numbers for each of R rows, and a few more. R doubles when new features need rows."""
+    """4·K + 12 numbers for each of R rows, 2·K + S for the first S, and a few more. R doubles when rows are needed."""
 
     features: RowFeatures
     slots: RowSlots
     row_counts: RowCounts
-    scales: Annotated[FloatArray, Layout("float64", ("R", "6"), least=0.0)]
+    scales: Annotated[FloatArray, Layout("float64", ("R", "7"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
+    latest: Annotated[IntArray, Layout("int64", ("R",), least=0.0)]  # the last round with the feature
     label_weights: RowVectors  # W of the one-vs-rest model
     label_information: RowSquares  # G, sums of squared gradients
     softmax_weights: RowVectors  # V of the softmax model
     softmax_information: RowSquares  # H, sums of squared gradients
-    sums: Annotated[FloatArray, Layout("float64", ("4",), least=0.0)]  # both log losses, Σ ‖z‖², Σ (1 - reward)
+    whitening: Annotated[FloatArray, Layout("float64", ("S", "S"), least=-1.0)]  # A - I, of `whitened_steps`
+    whitened_label_weights: SquaredRowVectors
+    whitened_softmax_weights: SquaredRowVectors
+    curvature: Annotated[FloatArray, Layout("float64", ("2", "K"), least=0.0)]  # of the whitened models
+    rates: Annotated[FloatArray, Layout("float64", ("2", "K"), least=0.0)]  # the reward and the rounds of each label
+    experts: Annotated[FloatArray, Layout("float64", ("5",), least=0.0)]  # their weights in the mixture, which sum to 1
+    sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖², Σ overlap
     change: ChangeTest
-    counts: Annotated[IntArray, Layout("int64", ("5",), least=0.0)]
-    """Rounds since the last restart, restarts, rounds with outliers, whether there is an intercept, and 1 + the last
-    centred row."""
+    counts: Annotated[IntArray, Layout("int64", ("6",), least=0.0)]
+    """Rounds since the last restart, restarts, rows in use, rounds with outliers, whether there is an intercept, and
+    1 + the last centred row."""
     rounds: Count  # rounds folded so far
 
 
@@ -87,20 +106,24 @@ class _Parameters(NamedTuple):
     least_exploration: float
     learning_rate: float
     growth: float  # the factor of the softmax model's steps
+    discount: float  # of sums, per round
     change_threshold: float  # nats; infinite for no restarts
 
 
 @hyperparameters
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
-    """A mixture of two logistic regressions that explores in proportion to its loss: O(K·nnz) per round; recommended.
+    """A mixture of logistic models that explores in proportion to its loss: O(K·nnz) per round; recommended.
 
-    Memory is 4·K + 10 numbers per row. Rows double as features occur, up to `max_features`. Contexts need no scaling:
-    each feature is divided by its typical size, and if one feature never changes, features that nearly all contexts
-    have are taken relative to their mean. Two models predict each label's probability of being right: a logistic
-    regression per label, and one softmax regression. The mixture h weighs them by their likelihood of past feedback.
-    With l = 1 - h_leader, L the sum of 1 - reward since the last restart and γ = max(10 K, c √(K (1 + L))), each
-    other label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback
-    updates the current models, at scores recomputed for its context.
+    Memory is 4·K + 12 numbers per row, and at most 6,400 + 160·K more. Rows double as features occur, up to
+    `max_features`. Contexts need no scaling: each feature is divided by its typical size, and if one feature never
+    changes, features that nearly all contexts have are taken relative to their mean. A logistic regression per label
+    and one softmax regression predict each label's probability of being right. Both exist a second time for the first
+    80 features, with steps that allow for correlated features. Without features, and with up to 20 labels if contexts
+    overlap much, as embeddings do, the labels' reward rates are an expert too. The mixture h weighs experts by their
+    likelihood of recent feedback. With L and R the sums of 1 - reward and of rewards since the last restart,
+    γ = max(10 K, c √(K (1 + min(L, K R)))) and l = min(1 - h_leader, K h_leader), each other label k is
+    answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback updates the
+    current models, at scores recomputed for its context.
     """
 
     algorithm = "fastcb"
@@ -112,11 +135,13 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     state_type = FastCbState
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
-    """c of γ = max(10 K, c √(K (1 + L))): larger values explore less."""
+    """c of γ: larger values explore less."""
     least_exploration: LeastExploration = 0.0
     """ε, an additional share of uniform exploration, for non-stationary data and for logs that train other learners."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 32.0
     """η of the one-vs-rest model; that of the softmax model grows with the number of labels."""
+    half_life_rounds: HalfLife = None
+    """For data that drift slowly."""
     restart_risk: Annotated[float, pydantic.Field(ge=0, le=0.1)] = 0.0
     """α: restart from zero weights after more mistakes than a stationary stream explains. If the probability of a
     mistake never exceeds the share of mistakes so far, T rounds cause a restart with probability at most α T. 0 never
@@ -126,9 +151,11 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     def guarantee(self) -> str:
         extra = " + ε T" if self.least_exploration > 0.0 else ""
         return uncovered(
-            "γ grows with the mistakes, and no bound is proved for the regret of the two models. It is proved that the "
-            "log loss of their mixture, evaluated when each round is folded, exceeds that of the better model by at "
-            f"most ln 2{self._restart_guarantee}",
+            "γ grows with the mistakes, and no bound is proved for the regret of the models. It is proved that the log "
+            "loss of their mixture, evaluated when each round is folded, exceeds that of any one expert, while the "
+            f"same experts take part, by at most {math.log(_RATES + 1) - math.log(SHARE):.1f} + "
+            f"{-math.log1p(-SHARE):.4f} T over T rounds"
+            f"{self._restart_guarantee}. Decisions leave out experts whose weight is below {_LEAST_WEIGHT:.0%}",
             "the exploration with a fixed γ, at least 10 K and tuned to L* and R, over predictions with regret R in "
             f"log loss against the true probabilities; its expected regret is of order √(K L* R) + K R{extra}, where "
             "L* is the expected number of mistakes of the best label for each context, and each round is folded "
@@ -145,272 +172,286 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         )
 
     def decide_cost(self, nonzeros: int) -> int:
-        return 2 * self.problem.n_labels * (min(nonzeros, self.most_rows) + 10) + nonzeros
+        entries = min(nonzeros, self.most_rows)
+        return (4 if self.most_rows <= MOST_SQUARED else 2) * self.problem.n_labels * (entries + 10) + nonzeros
 
     def fold_cost(self, nonzeros: int) -> int:
-        return 5 * self.problem.n_labels * (min(nonzeros, self.most_rows) + 10) + 2 * nonzeros
+        entries, squared = min(nonzeros, self.most_rows), min(self.most_rows, MOST_SQUARED)
+        return 8 * self.problem.n_labels * (entries + 10) + 2 * squared * squared + 2 * nonzeros
+
+    def init(self) -> FastCbState:
+        state: FastCbState = super().init()
+        state.experts[:] = 1.0 / len(state.experts)
+        return state
 
     def warnings(self, state: FastCbState, /) -> list[str]:
-        return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
+        return super().warnings(state) + outlier_warnings(int(state.counts[OUTLIERS]))
+
+    def base_rates(self, state: FastCbState, /) -> BaseRates:
+        return BaseRates((state.rates[_REWARDS] + 0.5) / (state.rates[_SERVED] + 1.0), float(state.experts[_RATES]))
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
         """Return what each of m entries adds to the models' mean score, weighted as in the mixture, (m, K).
 
         The last entry includes what centred features that are zero in this context add.
         """
-        share, rows = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), rows_of_entries(state, contexts)
+        weights, squared = state.experts, len(state.whitening)
 
         def mixed(i: IntArray) -> FloatArray:
-            weights: FloatArray = (1.0 - share) * state.label_weights[i] + share * state.softmax_weights[i]
-            return weights
+            added: FloatArray = weights[_LABEL] * state.label_weights[i] + weights[_SOFTMAX] * state.softmax_weights[i]
+            of = i < squared
+            added[of] += weights[_WHITENED_LABEL] * state.whitened_label_weights[i[of]]
+            added[of] += weights[_WHITENED_SOFTMAX] * state.whitened_softmax_weights[i[of]]
+            return added
 
-        centred = _centred_rows(state.counts, len(state.means))
+        centred = centred_rows(state.counts, len(state.means))
         measured = state.scales, state.means, state.rounds.item(), centred
-        return added_by_entries(*measured, rows, contexts.values, mixed)
+        return added_by_entries(*measured, rows_of_entries(state, contexts), contexts.values, mixed)
 
     @property
     def kernels(self) -> Kernels:
         K = self.problem.n_labels
         growth = max(1.0, min(K / 10.0, math.sqrt(K) / 2.0))
         threshold = -math.log(self.restart_risk) if self.restart_risk > 0.0 else math.inf
-        steps = self.learning_rate, growth, threshold
+        steps = self.learning_rate, growth, discount(self.half_life_rounds), threshold
         return Kernels(_Parameters(self.gap_scale, self.least_exploration, *steps), _decide, _fold, locate)
+
+
+# --- decide
 
 
 @compiled
 def _decide(
     parameters: _Parameters,
-    state: FastCbState,
+    owned: FastCbState,
     contexts: Contexts,
     eligible: BoolArray,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
-    K, scales, W, V = distributions.shape[1], state.scales, state.label_weights, state.softmax_weights
-    means, seen, centred = (state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
+    state, K = borrowed(owned), distributions.shape[1]
+    seen, centred = state.rounds.item(), centred_rows(state.counts, len(state.means))
     room = most_entries(contexts.starts) + centred
     scratch = np.empty(2 * K + 2 * room)  # one array, because each allocation takes as long as several scores
-    h, of_one, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
+    h, s, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
-    gap_weight = max(_LEAST_GAP_WEIGHT * K, parameters.gap_scale * math.sqrt(K * (1.0 + state.sums[_LOSS])))
-    share = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX])
+    loss = state.sums[_LOSS]
+    gap_weight = relative_gap_weight(parameters.gap_scale, K, loss, state.counts[_ROUNDS] - loss)
     for i in range(len(distributions)):
         indices, values = row(contexts, i)
-        entries = write_relative(scales, means, seen, centred, indices, values, where, relative)
-        n = mix(share, W, V, where[:entries], relative[:entries], eligible, i, of_one, h)
-        weigh_by_relative_gap(h[:n], gap_weight, parameters.least_exploration, distributions[i][:n])
+        written = write_relative(state.scales, state.means, seen, centred, indices, values, where, relative)
+        n = without_zeros(where, relative, written)
+        among = _predict(state, where[:n], relative[:n], eligible, i, s, h)
+        weigh_by_relative_gap(h[:among], gap_weight, parameters.least_exploration, distributions[i][:among])
         widen(eligible, i, distributions[i])
 
 
 @compiled
-def _centred_rows(counts: IntArray, rows: int) -> int:
-    """Return the number of leading rows that may be centred; 0 if there is no intercept."""
-    return min(rows, counts[_CENTRED]) if counts[_INTERCEPT] > 0 else 0
+def _predict(
+    state: FastCbState, where: IntArray, z: FloatArray, eligible: BoolArray, i: int, s: FloatArray, h: FloatArray
+) -> int:
+    """Write the mixture for the K' labels eligible in context i to h[:K']; return K'. Overwrites s (K,)."""
+    w, h[:], total = state.experts, 0.0, 0.0
+    near = first_rows(where, z, len(state.whitening))
+    if w[_LABEL] >= _LEAST_WEIGHT:
+        total += w[_LABEL]
+        add_label_chances(w[_LABEL], state.label_weights, where, z, eligible, i, s, h)
+    if w[_SOFTMAX] >= _LEAST_WEIGHT:
+        total += w[_SOFTMAX]
+        add_softmax_chances(w[_SOFTMAX], state.softmax_weights, where, z, eligible, i, s, h)
+    if w[_WHITENED_LABEL] >= _LEAST_WEIGHT:
+        total += w[_WHITENED_LABEL]
+        W, weight = state.whitened_label_weights, w[_WHITENED_LABEL]
+        add_label_chances(weight, W, where[:near], z[:near], eligible, i, s, h)
+    if w[_WHITENED_SOFTMAX] >= _LEAST_WEIGHT:
+        total += w[_WHITENED_SOFTMAX]
+        V, weight = state.whitened_softmax_weights, w[_WHITENED_SOFTMAX]
+        add_softmax_chances(weight, V, where[:near], z[:near], eligible, i, s, h)
+    if w[_RATES] >= _LEAST_WEIGHT or total == 0.0:  # only a corrupt state favours no expert
+        total = max(1e-300, total + w[_RATES])
+        _add_rates(w[_RATES], state.rates, eligible, i, s, h)
+    n = len(h) if eligible.shape[1] == 0 else int(np.count_nonzero(eligible[i]))
+    for k in range(n):
+        h[k] = clipped(h[k] / total)
+    return n
 
 
 @compiled
-def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
+def _add_rates(weight: float, rates: FloatArray, eligible: BoolArray, i: int, s: FloatArray, h: FloatArray) -> None:
+    for k in range(len(s)):
+        s[k] = _rate(rates, k)
+    for k in range(narrow(eligible, i, s)):
+        h[k] += weight * s[k]
+
+
+@compiled
+def _rate(rates: FloatArray, k: int) -> float:
+    """Return the reward rate of label k, as if half a reward in one more round had come first."""
+    rate: float = (rates[_REWARDS, k] + 0.5) / (rates[_SERVED, k] + 1.0)
+    return rate
+
+
+# --- fold
+
+
+class _Models(NamedTuple):
+    """The models with steps for each weight, as in `FastCbState`."""
+
+    label_weights: FloatArray
+    label_information: FloatArray
+    softmax_weights: FloatArray
+    softmax_information: FloatArray
+
+
+class _WhitenedModels(NamedTuple):
+    """The models with whitened steps, as in `FastCbState`."""
+
+    whitening: FloatArray
+    label_weights: FloatArray
+    softmax_weights: FloatArray
+    curvature: FloatArray
+
+
+@compiled
+def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> None:
+    state, rounds = borrowed(owned), borrowed(owned_rounds)
     W, G, V, H = state.label_weights, state.label_information, state.softmax_weights, state.softmax_information
-    scales, means, sums, change, counts = state.scales, state.means, state.sums, state.change, state.counts
-    K, most, seen = W.shape[1], most_entries(rounds.contexts.starts), state.rounds.item()
-    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate too much
-    room = most + counts[_CENTRED]
-    scratch = np.empty(K + 2 * room)
+    models, (A, curvature) = _Models(W, G, V, H), (state.whitening, state.curvature)
+    whitened = _WhitenedModels(A, state.whitened_label_weights, state.whitened_softmax_weights, curvature)
+    scales, means, sums, counts, rates = state.scales, state.means, state.sums, state.counts, state.rates
+    counts[CENTRED] = min(counts[CENTRED], len(means))  # a corrupt count must not allocate too much
+    K, most = rates.shape[1], most_entries(rounds.contexts.starts)
+    room = most + counts[CENTRED]
+    scratch, v, losses = np.empty(K + 2 * room), np.empty(len(A)), np.empty(len(state.experts))
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
-        k, reward = rounds.labels[t], rounds.rewards[t]
         if parameters.change_threshold < math.inf:
-            past = Past(counts[_ROUNDS], sums[_LOSS])
-            if detect_change(change, past, 1.0 - reward, parameters.change_threshold, K):
-                _restart(W, G, V, H, sums, change, counts)
-        seen += 1
-        counts[_ROUNDS] += 1
-        sums[_LOSS] += 1.0 - reward
-        if parameters.change_threshold < math.inf:
-            note_round(change, counts[_ROUNDS], 1.0 - reward)
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # in the first round, any feature may be the intercept
-        counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
-        counts[_INTERCEPT] = 1 if centring else 0
-        counts[_OUTLIERS] += 1 if far else 0
-        if room < most + counts[_CENTRED]:
-            room = most + counts[_CENTRED]
+            _restart_after_change(parameters, state, rounds.rewards[t])
+        seen = _count(state.rounds, counts, sums, rounds.rewards[t])
+        measure(scales, means, counts, seen, indices, values)
+        if room < most + counts[CENTRED]:
+            room = most + counts[CENTRED]
             scratch = np.empty(K + 2 * room)
         q, relative, where = scratch[:K], scratch[K : K + room], scratch[K + room :].view(np.int64)
-        n = write_relative(scales, means, seen, _centred_rows(counts, len(means)), indices, values, where, relative)
+        centred = centred_rows(counts, len(means))
+        written = write_relative(scales, means, seen, centred, indices, values, where, relative)
+        n = without_zeros(where, relative, written)
         i, z = where[:n], relative[:n]
-        size = size_of(z)
-        sums[_SIZES] += size
-        step = parameters.learning_rate * math.sqrt(counts[_ROUNDS] / sums[_SIZES]) if sums[_SIZES] > 0.0 else 0.0
-        of_label = teach_label(step, W, G, k, reward, i, z, size)
+        counts[_USED] = max(counts[_USED], highest_row(i))
+        _forget(parameters.discount, seen, state.latest, i, models, curvature, rates)
+        losses[:] = ABSENT
+        if K <= _FEW_LABELS:
+            sums[_OVERLAPS] += overlap_of(scales, seen, i, z)
+        _teach(parameters, models, sums, counts[_ROUNDS], rounds, t, i, z, q, losses)
+        if counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL] + state.experts[_WHITENED_SOFTMAX] > _LEAST_WEIGHT:
+            near = first_rows(i, z, len(A))
+            _teach_whitened(whitened, seen, min(counts[_USED], len(A)), rounds, t, i[:near], z[:near], q, v, losses)
+        helps = counts[_USED] <= 1 or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
+        _teach_rates(rates, helps, rounds.labels[t], rounds.rewards[t], losses)
         if has_choice(rounds.eligible, t):
-            sums[_LABELS] += of_label
-            sums[_SOFTMAX] += teach_softmax(step, parameters.growth, V, H, rounds, t, i, z, size, q)
-    state.rounds[()] = seen
+            reweigh(state.experts, losses)
 
 
 @compiled
-def _restart(
-    W: FloatArray, G: FloatArray, V: FloatArray, H: FloatArray, sums: FloatArray, change: FloatArray, counts: IntArray
+def _count(folded: IntArray, counts: IntArray, sums: FloatArray, reward: float) -> int:
+    """Count a round; return the number of rounds so far."""
+    folded[()] += 1
+    counts[_ROUNDS] += 1
+    sums[_LOSS] += 1.0 - reward
+    seen: int = folded.item()
+    return seen
+
+
+@compiled
+def _teach_rates(rates: FloatArray, helps: bool, label: int, reward: float, losses: FloatArray) -> None:
+    """Update the reward rates; write their loss if they help."""
+    if helps:
+        losses[_RATES] = log_loss(_rate(rates, label), reward)
+    rates[_REWARDS, label] += reward
+    rates[_SERVED, label] += 1.0
+
+
+@compiled
+def _restart_after_change(parameters: _Parameters, state: FastCbState, reward: float) -> None:
+    """Test a round for a change, and restart before it if there is one."""
+    past, loss = Past(state.counts[_ROUNDS], state.sums[_LOSS]), 1.0 - reward
+    if detect_change(state.change, past, loss, parameters.change_threshold, state.rates.shape[1]):
+        _restart(state)
+    note_round(state.change, state.counts[_ROUNDS] + 1, loss)
+
+
+@compiled
+def _restart(state: FastCbState) -> None:
+    for weights in (state.label_weights, state.label_information, state.softmax_weights, state.softmax_information):
+        weights[:] = 0.0
+    for weights in (state.whitened_label_weights, state.whitened_softmax_weights, state.curvature, state.rates):
+        weights[:] = 0.0
+    state.sums[:] = 0.0
+    state.change[:] = 0.0
+    state.experts[:] = 1.0 / len(state.experts)
+    state.counts[_ROUNDS] = 0
+    state.counts[_RESTARTS] += 1
+
+
+@compiled
+def _forget(
+    factor: float,
+    seen: int,
+    latest: IntArray,
+    where: IntArray,
+    models: _Models,
+    curvature: FloatArray,
+    rates: FloatArray,
 ) -> None:
-    W[:] = 0.0
-    G[:] = 0.0
-    V[:] = 0.0
-    H[:] = 0.0
-    sums[:] = 0.0
-    change[:] = 0.0
-    counts[_ROUNDS] = 0
-    counts[_RESTARTS] += 1
-
-
-class FastCbActionsState(NamedTuple):
-    """12 numbers for each of R rows, and a few more. R doubles when new features need rows."""
-
-    features: RowFeatures
-    slots: RowSlots
-    row_counts: RowCounts
-    scales: Annotated[FloatArray, Layout("float64", ("R", "6"), least=0.0)]
-    means: Annotated[FloatArray, Layout("float64", ("R",))]
-    weights: RowVectors  # w, which multiplies relative values; one column
-    information: RowSquares  # sums of squared gradients, one column
-    sums: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖²
-    counts: Annotated[IntArray, Layout("int64", ("3",), least=0.0)]
-    """Rounds with outliers, whether there is an intercept, and 1 + the last centred row."""
-    rounds: Count  # rounds folded so far
-
-
-@hyperparameters
-class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
-    """A logistic regression of the reward on a candidate's features: O(nnz) per candidate and per update; recommended.
-
-    Memory is 12 numbers per row. Rows double as features occur, up to `max_features`. Features need no scaling, as
-    in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f_leader, L the sum of
-    1 - reward over the past rounds, K eligible candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
-    chosen with probability l/(K l + γ (f_leader - f_a)), and the leader with the rest. Late feedback updates the
-    current regression. A new candidate is scored by its features and needs no history.
-    """
-
-    algorithm = "fastcb"
-    norm_policy: ClassVar[NormPolicy] = "none"
-    smaller = "fewer features or a smaller max_features"
-    state_type = FastCbActionsState
-
-    gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
-    """c of γ = max(10 K, c √(K (1 + L))): larger values explore less."""
-    least_exploration: LeastExploration = 0.0
-    """ε, an additional share of uniform exploration, for non-stationary data and for logs that train other learners."""
-    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 32.0
-    """η of the regression."""
-
-    @property
-    def guarantee(self) -> str:
-        return uncovered(
-            "γ grows with the losses, and no bound is proved for the regret of the regression",
-            "the exploration with a fixed γ, at least 10 K and tuned to L* and R, over predictions with regret R in "
-            "log loss against the true expected rewards; its expected regret is of order √(K L* R) + K R, where L* is "
-            "the expected loss of the best candidate of each round, and each round is folded before the next "
-            "prediction (Foster and Krishnamurthy 2021)",
-        )
-
-    def decide_cost(self, nonzeros: int) -> int:
-        return 2 * min(nonzeros, self.most_rows) + nonzeros + 10
-
-    def fold_cost(self, nonzeros: int) -> int:
-        return 5 * min(nonzeros, self.most_rows) + 2 * nonzeros + 10
-
-    def warnings(self, state: FastCbActionsState, /) -> list[str]:
-        return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
-
-    def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
-        """Return what each of the m entries of a vector adds to the log-odds of the reward, (m,).
-
-        The last entry includes what centred features that are zero in this vector add.
-        """
-        measured = (state.scales, state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
-        rows = rows_of_entries(state, vector)
-        return added_by_entries(*measured, rows, vector.values, lambda i: state.weights[i])[:, 0]
-
-    @property
-    def kernels(self) -> Kernels:
-        return Kernels(
-            _Parameters(self.gap_scale, self.least_exploration, self.learning_rate, 1.0, math.inf),
-            _decide_actions,
-            _fold_actions,
-        )
-
-    def with_room(self, state: FastCbActionsState, contexts: Contexts) -> FastCbActionsState:
-        done, room = 0, room_for(contexts)
-        while done < contexts.n and len(state.features) < self.most_rows:
-            done = to_rows(rows_of(state), contexts, room, done, ADD)
-            if done < contexts.n:
-                state = self.grown(state)
-        return state
-
-    def with_spare_rows(self, state: FastCbActionsState, features: int) -> FastCbActionsState:
-        while len(state.features) < min(self.most_rows, rows_in_use(rows_of(state)) + features):
-            state = self.grown(state)
-        return state
+    """Discount the sums that this round reads, if anything is forgotten."""
+    if factor < 1.0:
+        forget_rows(factor, seen, latest, where, models.label_information)
+        forget_rows(factor, seen, latest, where, models.softmax_information)
+        curvature *= factor
+        rates *= factor
+    for i in where:
+        latest[i] = seen
 
 
 @compiled
-def _chance(w: FloatArray, where: IntArray, z: FloatArray, n: int) -> float:
-    """Return the predicted reward of a candidate with n relative values z, in the rows `where`."""
-    s = 0.0
-    for position in range(n):
-        s += z[position] * w[where[position], 0]
-    return min(1.0 - LEAST_CHANCE, max(LEAST_CHANCE, 1.0 / (1.0 + math.exp(-s))))
-
-
-@compiled
-def _decide_actions(
-    parameters: _Parameters, state: FastCbActionsState, candidates: Candidates, distributions: FloatArray
+def _teach(
+    parameters: _Parameters,
+    models: _Models,
+    sums: FloatArray,
+    counted: int,
+    rounds: Rounds,
+    t: int,
+    where: IntArray,
+    z: FloatArray,
+    q: FloatArray,
+    losses: FloatArray,
 ) -> None:
-    vectors, starts, eligible = in_rows(state, candidates.vectors, READ), candidates.starts, candidates.eligible
-    w, scales, means, seen = state.weights, state.scales, state.means, state.rounds.item()
-    centred, losses = (_centred_rows(state.counts, len(state.means)), state.sums[_ACTION_LOSS])
-    room, most = most_entries(vectors.starts) + centred, most_entries(starts)
-    relative, where, f, p = np.empty(room), np.empty(room, np.int64), np.empty(most), np.empty(most)
-    for t in range(len(starts) - 1):
-        m = 0
-        for a in range(starts[t], starts[t + 1]):
-            if len(eligible) == 0 or eligible[a]:
-                indices, values = row(vectors, a)
-                n = write_relative(scales, means, seen, centred, indices, values, where, relative)
-                f[m] = _chance(w, where, relative, n)
-                m += 1
-        gap_weight = max(_LEAST_GAP_WEIGHT * m, parameters.gap_scale * math.sqrt(m * (1.0 + losses)))
-        weigh_by_relative_gap(f[:m], gap_weight, parameters.least_exploration, p[:m])
-        m = 0
-        for a in range(starts[t], starts[t + 1]):
-            if len(eligible) == 0 or eligible[a]:
-                distributions[a] = p[m]
-                m += 1
-            else:
-                distributions[a] = 0.0
+    """Update the models by steps for each weight, and write their losses."""
+    (W, G, V, H), size = models, size_of(z)
+    sums[_SIZES] += size
+    step = parameters.learning_rate * step_size(counted, sums[_SIZES], sums[_OVERLAPS])
+    losses[_LABEL] = teach_label(step, W, G, rounds.labels[t], rounds.rewards[t], where, z, size)
+    if has_choice(rounds.eligible, t):
+        losses[_SOFTMAX] = teach_softmax(step, parameters.growth, V, H, rounds, t, where, z, size, q)
 
 
 @compiled
-def _fold_actions(parameters: _Parameters, state: FastCbActionsState, rounds: ActionRounds) -> None:
-    chosen, w, information = in_rows(state, rounds.chosen, ADD_OR_IGNORE), state.weights, state.information
-    scales, means, sums, counts, seen = state.scales, state.means, state.sums, state.counts, state.rounds.item()
-    most = most_entries(chosen.starts)
-    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate too much
-    room = most + counts[_CENTRED]
-    relative, where = np.empty(room), np.empty(room, np.int64)
-    for t in range(len(rounds.rewards)):
-        indices, values = row(chosen, t)
-        seen += 1
-        sums[_ACTION_LOSS] += 1.0 - rounds.rewards[t]
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # in the first round, any feature may be the intercept
-        counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
-        counts[_INTERCEPT] = 1 if centring else 0
-        counts[_OUTLIERS] += 1 if far else 0
-        if room < most + counts[_CENTRED]:
-            room = most + counts[_CENTRED]
-            relative, where = np.empty(room), np.empty(room, np.int64)
-        n = write_relative(scales, means, seen, _centred_rows(counts, len(means)), indices, values, where, relative)
-        z = relative[:n]
-        size = size_of(z)
-        sums[_ACTION_SIZES] += size
-        step = parameters.learning_rate * math.sqrt(seen / sums[_ACTION_SIZES]) if sums[_ACTION_SIZES] > 0.0 else 0.0
-        teach_label(step, w, information, 0, rounds.rewards[t], where[:n], z, size)
-    state.rounds[()] = seen
+def _teach_whitened(
+    models: _WhitenedModels,
+    seen: int,
+    used: int,
+    rounds: Rounds,
+    t: int,
+    where: IntArray,
+    z: FloatArray,
+    q: FloatArray,
+    v: FloatArray,
+    losses: FloatArray,
+) -> None:
+    """Update the models by whitened steps, and write their losses."""
+    A, W, V, curvature = models
+    whitened = whiten(A, seen, used, where, z, v)
+    label, reward = rounds.labels[t], rounds.rewards[t]
+    losses[_WHITENED_LABEL] = step_label(W, curvature[0], label, reward, where, z, whitened)
+    if has_choice(rounds.eligible, t):
+        losses[_WHITENED_SOFTMAX] = step_softmax(V, curvature[1], rounds, t, where, z, whitened, q)

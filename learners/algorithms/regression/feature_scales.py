@@ -21,7 +21,8 @@ LARGEST_VALUE = 5.0
 
 _LARGEST_SCALE = 1e308  # keeps the scale finite
 _LARGEST_MEAN = 1e307  # values are clipped to this magnitude where means are computed, so that differences are finite
-_USUAL = 0.9  # the minimum share of rounds in which a centred feature is not zero
+_USUAL = 0.9  # the minimum share of rounds in which a centred feature has a value
+_NOT_ZERO = 0.3  # the minimum share of them that are not zero; zeros are values in dense contexts only
 
 _LEAST_DEVIATION = 1e-10
 """The minimum deviation of a centred feature, as a share of its mean: a smaller one may be rounding."""
@@ -42,7 +43,15 @@ Clipped squares average the square of the scale, so at least 3.9 % of the values
 unless the values have changed, such a run has a probability of about 6e-6. SquareCB waits as long."""
 
 _LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
-_SCALE, _VALUES, _DEVIATION, _MEASURED, _SMALL, _LARGEST_SMALL = range(6)  # columns of `scales`
+OUTLIERS, INTERCEPT, CENTRED = -3, -2, -1
+"""Positions in the counts of a state: rounds with outliers, whether there is an intercept, 1 + the last centred row."""
+_SCALE, _VALUES, _DEVIATION, _MEASURED, _SMALL, _LARGEST_SMALL, _PRESENT = range(7)  # columns of `scales`
+
+
+@compiled
+def centred_rows(counts: IntArray, rows: int) -> int:
+    """Return the number of leading rows that may be centred; 0 if there is no intercept."""
+    return max(0, min(rows, counts[CENTRED])) if counts[INTERCEPT] > 0 else 0
 
 
 @compiled
@@ -59,12 +68,12 @@ def write_relative(
     """Write the relative values of a context, clipped; return their number.
 
     A relative value is x_i / S_i or, if the feature is centred, (x_i - mean_i) / deviation_i. Only features below
-    `centred` may be centred; a centred feature has a relative value even where it is 0. `scales` (R, 6) contains, for
-    each feature: S_i; the number of its non-zero values; the deviation; the number of values that the mean and the
-    deviation are taken from, all of them from times when nearly all contexts had the feature; how many of its latest
-    values in a row were small; and the largest of these. Indices must be distinct, and values not zero. `where`
-    receives the features, and `z` their relative values, which are 0 for a feature without a scale. Both need room for
-    `centred` entries more than the context has.
+    `centred` may be centred; a centred feature has a relative value even where it is 0. `scales` (R, 7) contains, for
+    each feature: S_i; the number of its values that are not 0; the deviation; the number of values that the mean and
+    the deviation are taken from, all of them from times when nearly all contexts had the feature; how many of its
+    latest values in a row were small; the largest of these; and the number of its values, with zeros of dense contexts.
+    Indices must be distinct. `where` receives the features, and `z` their relative values, which are 0 for a feature
+    without a scale. Both need room for `centred` entries more than the context has.
     """
     n, present = len(values), 0
     for position in range(n):
@@ -96,8 +105,9 @@ def _write_zeros(
 
 @compiled
 def _is_centred(scales: FloatArray, means: FloatArray, rounds: int, i: int) -> bool:
-    usual: bool = scales[i, _VALUES] >= _USUAL * rounds
-    return usual and scales[i, _DEVIATION] > _LEAST_DEVIATION * abs(means[i])
+    present, varies = scales[i, _PRESENT], scales[i, _DEVIATION] > _LEAST_DEVIATION * abs(means[i])
+    usual: bool = present >= _USUAL * rounds and scales[i, _VALUES] >= _NOT_ZERO * present
+    return usual and varies
 
 
 @compiled
@@ -144,6 +154,17 @@ def outlier_warnings(rounds: int) -> list[str]:
 
 
 @compiled
+def without_zeros(where: IntArray, z: FloatArray, n: int) -> int:
+    """Move the relative values that are not 0 to the front; return their number."""
+    end = 0
+    for position in range(n):
+        if z[position] != 0.0:
+            where[end], z[end] = where[position], z[position]
+            end += 1
+    return end
+
+
+@compiled
 def size_of(z: FloatArray) -> float:
     """Return ‖z‖²."""
     total = 0.0
@@ -153,43 +174,53 @@ def size_of(z: FloatArray) -> float:
 
 
 @compiled
-def measure(
-    scales: FloatArray,
-    means: FloatArray,
-    rounds: int,
-    centred: int,
-    centring: bool,
-    indices: IntArray,
-    values: FloatArray,
-) -> tuple[int, bool, bool]:
-    """Update the scales and, if `centring`, the means with one round.
+def overlap_of(scales: FloatArray, rounds: int, where: IntArray, z: FloatArray) -> float:
+    """Return Σ f_i z_i², where f_i is the share of the rounds in which feature i is not 0.
 
-    `rounds` includes this round. Return the new `centred`, whether a feature of this round is an intercept, which
-    occurred in every round and never changed, and whether one of the values is an outlier.
+    Its mean over the rounds estimates E(z'z₂)² for two contexts z and z₂ whose features are uncorrelated. For dense
+    contexts it is about d; for sparse ones it is much less than the number of non-zeros.
+    """
+    total = 0.0
+    for position in range(len(z)):
+        total += min(1.0, scales[where[position], _VALUES] / rounds) * z[position] * z[position]
+    return total
+
+
+@compiled
+def measure(
+    scales: FloatArray, means: FloatArray, counts: IntArray, rounds: int, indices: IntArray, values: FloatArray
+) -> None:
+    """Update the scales and, if there is an intercept, the means with one context; `rounds` includes its round.
+
+    An intercept is a feature that was not 0 in any round, and never changed.
     """
     intercept = is_outlier = False
+    centring = rounds == 1 or counts[INTERCEPT] > 0  # in the first round, any feature may be the intercept
     for position in range(len(values)):
         i, x = indices[position], values[position]
         is_outlier = is_outlier or (scales[i, _VALUES] >= ENOUGH and abs(x) > FAR * scales[i, _SCALE])
-        scales[i, _VALUES] += 1.0
-        _measure_size(scales, means, i, abs(x))
-        if not centring or scales[i, _VALUES] < _USUAL * rounds:
+        scales[i, _PRESENT] += 1.0
+        if x != 0.0:
+            scales[i, _VALUES] += 1.0
+            _measure_size(scales, means, i, abs(x))
+        if not centring or scales[i, _PRESENT] < _USUAL * rounds:
             continue
         most = min(_LARGEST_MEAN, LARGEST_VALUE * scales[i, _SCALE])
         _measure_deviation(scales, means, i, min(most, max(-most, x)))
         if scales[i, _DEVIATION] == 0.0:
             intercept = intercept or scales[i, _VALUES] == rounds
-        elif i >= centred and _is_centred(scales, means, rounds, i):
-            centred = i + 1
-    return centred, intercept, is_outlier
+        elif _is_centred(scales, means, rounds, i):
+            counts[CENTRED] = max(counts[CENTRED], i + 1)
+    counts[INTERCEPT] = 1 if intercept else 0
+    counts[OUTLIERS] += 1 if is_outlier else 0
 
 
 @compiled
 def _measure_size(scales: FloatArray, means: FloatArray, i: int, size: float) -> None:
-    scale, is_small = scales[i, _SCALE], size < scales[i, _SCALE] / _SMALLER
+    scale, is_small = scales[i, _SCALE], size * _SMALLER < scales[i, _SCALE]
     scales[i, _SMALL] = scales[i, _SMALL] + 1.0 if is_small else 0.0
     scales[i, _LARGEST_SMALL] = max(scales[i, _LARGEST_SMALL], size) if is_small else 0.0
-    early = scales[i, _VALUES] <= _FEW and size < scale / FAR
+    early = scales[i, _VALUES] <= _FEW and size * FAR < scale
     if early or scales[i, _SMALL] >= RUN:
         scales[i, _SCALE] = size if early else scales[i, _LARGEST_SMALL]
         means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = scales[i, _SMALL] = 0.0

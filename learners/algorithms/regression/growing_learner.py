@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, IntArray, Rounds, State, StateT
+from learners.base import Contexts, FloatArray, IntArray, Rounds, State, StateT
 from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled, row
 from learners.layouts import FEWEST_ROWS, Layout, resized
@@ -86,7 +86,8 @@ def _occupy(slots: IntArray, feature: int, new: int) -> bool:
 def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int, mode: int) -> int:
     """Write the contexts, beginning with number `start`, to `result`, with rows as indices.
 
-    Zeros and features without a row are dropped. The mode determines how new features are handled. `READ` skips them.
+    Features without a row are dropped, and zeros, unless contexts are dense: their zeros are values like any other. The
+    mode determines how new features are handled. `READ` skips them.
     `ADD` assigns rows and stops when none is left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores new
     features and counts their entries. Both also ignore and count features that find no slot. `result` must have room
     for all entries of `contexts`, and correct starts up to `start`. Returns the index of the context at which rows ran
@@ -100,7 +101,9 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
         for position in range(len(numbers)):
             feature, x = entries[position], numbers[position]
             if abs(x) < SMALLEST_VALUE:
-                continue
+                if not contexts.shared:
+                    continue
+                x = 0.0
             found = _find(features, slots, used, feature)
             if found < 0 and mode != READ:
                 if used == len(features) and mode == ADD:
@@ -189,14 +192,39 @@ def rows_of(state: State) -> FeatureRows:
 
 
 def rows_of_entries(state: State, contexts: Contexts) -> IntArray:
-    """Return the row of each entry of one context, (m,); -1 if the feature has none or the value is zero."""
-    m = len(contexts.values)
-    single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
-    room = room_for(single)
-    to_rows(rows_of(state), single, room, 0, READ)
-    rows = np.full(m, -1, np.int64)
-    rows[np.diff(room.starts) > 0] = room.indices[: room.starts[-1]]
+    """Return the row of each entry of one context, (m,); -1 if it has none, or is a zero that is no value."""
+    rows = np.empty(len(contexts.values), np.int64)
+    _find_each(rows_of(state), contexts.indices, rows)
+    rows[(np.abs(contexts.values) < SMALLEST_VALUE) & (not contexts.shared)] = -1
     return rows
+
+
+@compiled
+def _find_each(rows: FeatureRows, features: IntArray, found: IntArray) -> None:
+    used = rows_in_use(rows)
+    for position in range(len(features)):
+        found[position] = _find(rows.features, rows.slots, used, features[position])
+
+
+@compiled
+def highest_row(where: IntArray) -> int:
+    """Return 1 + the highest of these rows, or 0."""
+    most = 0
+    for i in where:
+        most = max(most, i + 1)
+    return most
+
+
+@compiled
+def first_rows(where: IntArray, z: FloatArray, rows: int) -> int:
+    """Move the entries in the first `rows` rows to the front, with their values; return their number."""
+    end = 0
+    for position in range(len(where)):
+        if where[position] < rows:
+            where[end], where[position] = where[position], where[end]
+            z[end], z[position] = z[position], z[end]
+            end += 1
+    return end
 
 
 @compiled

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from learners.actions.base import ActionProblem, Candidates
-from learners.algorithms.regression.fastcb import FastCb, FastCbActions
+from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.fastcb_actions import FastCbActions
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.evaluation.action_simulation import simulate_actions
-from tests.learners.actions.worlds import D, some_candidates, some_rounds
+from tests.learners.actions.worlds import D, some_candidates, some_rounds, sparse
 
 ALL = np.empty(0, np.bool_)
 
@@ -35,19 +36,22 @@ def test_regression_is_that_of_a_label(learning_rate: float) -> None:
 
 @pytest.mark.parametrize("gap_scale", [0.5, 40.0])
 def test_candidates_are_weighed_by_relative_gaps(gap_scale: float) -> None:
-    """Candidates get l/(K l + γ (f_leader - f_a)), γ = max(10 K, c √(K (1 + L))), mixed with uniform exploration."""
+    """Candidates get l/(K l + γ (f_leader - f_a)), mixed with uniform exploration; γ follows the losses."""
     rng, learner = (
         np.random.default_rng(3),
         FastCbActions(problem=ActionProblem(D), gap_scale=gap_scale, least_exploration=0.1),
     )
-    rounds = some_rounds(rng, 80)._replace(chosen=Contexts.dense(np.eye(D)[rng.integers(0, D, 80)]))
+    rounds = some_rounds(rng, 80)._replace(chosen=sparse(np.eye(D)[rng.integers(0, D, 80)]))
     state = learner.fold(learner.init(), rounds)
     losses = float((1.0 - rounds.rewards).sum())
-    f = np.array([1.0 / (1.0 + math.exp(-state.weights[np.flatnonzero(state.features == i)[0], 0])) for i in range(D)])
-    candidates = Candidates(Contexts.dense(np.eye(D)), np.array([0, 4, D]), ALL)
+    rows = np.argsort(state.features[:D])
+    both = [1.0 / (1.0 + np.exp(-w[rows, 0])) for w in (state.weights, state.whitened_weights)]
+    f = state.experts @ np.array(both)
+    candidates = Candidates(sparse(np.eye(D)), np.array([0, 4, D]), ALL)
     for chances, p in zip((f[:4], f[4:]), np.split(learner.decide(state, candidates), [4]), strict=True):
         m, loss = len(chances), 1.0 - chances.max()
-        gap_weight = max(10.0 * m, gap_scale * math.sqrt(m * (1.0 + losses)))
+        loss = min(loss, m * chances.max())
+        gap_weight = max(10.0 * m, gap_scale * math.sqrt(m * (1.0 + min(losses, m * (80 - losses)))))
         expected = loss / (m * loss + gap_weight * (chances.max() - chances))
         expected[chances.argmax()] += 1.0 - expected.sum()
         assert p == pytest.approx(0.9 * expected + 0.1 / m, rel=1e-9)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, AnyActionLearner, Candidates
-from learners.algorithms.regression.fastcb import FastCbActions
+from learners.algorithms.regression.fastcb_actions import FastCbActions
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
 from learners.base import BoolArray, Contexts
 

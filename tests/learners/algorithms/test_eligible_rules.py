@@ -50,13 +50,18 @@ def test_fastcb_weighs_the_relative_gaps_of_eligible_labels() -> None:
     """Labels get l/(K' l + γ gap), with the γ of all K labels, over a softmax of the eligible labels."""
     learner = FastCb(problem=Problem(K, 1), gap_scale=4.0)
     state, x = taught(learner, 60)
-    f = 1.0 / (1.0 + np.exp(-state.label_weights[0][AMONG[0]]))  # type: ignore[attr-defined]
-    q = np.exp(state.softmax_weights[0][AMONG[0]])  # type: ignore[attr-defined]
-    losses = state.sums[:2]  # type: ignore[attr-defined]
-    share = 1.0 / (1.0 + math.exp(losses[1] - losses[0]))
-    h = share * q / q.sum() + (1.0 - share) * f
-    gap_weight = max(10.0 * K, 4.0 * math.sqrt(K * (1.0 + state.sums[3])))  # type: ignore[attr-defined]
-    expected = inverse_gaps(h, gap_weight / (1.0 - h.max()))
+    h, total = np.zeros(int(AMONG[0].sum())), 0.0
+    models = (
+        (state.label_weights, state.softmax_weights),  # type: ignore[attr-defined]
+        (state.whitened_label_weights, state.whitened_softmax_weights),  # type: ignore[attr-defined]
+    )
+    for (W, V), weights in zip(models, state.experts[:4].reshape(2, 2), strict=True):  # type: ignore[attr-defined]
+        q = np.exp(V[0][AMONG[0]])
+        for weight, chances in zip(weights, (1.0 / (1.0 + np.exp(-W[0][AMONG[0]])), q / q.sum()), strict=True):
+            h, total = (h + weight * chances, total + weight) if weight >= 0.01 else (h, total)
+    h, losses = h / total, float(state.sums[0])  # type: ignore[attr-defined]
+    gap_weight = max(10.0 * K, 4.0 * math.sqrt(K * (1.0 + min(losses, K * (60 - losses)))))
+    expected = inverse_gaps(h, gap_weight / min(1.0 - h.max(), len(h) * h.max()))
     assert_close(learner.decide(state, x, AMONG).distributions[0, AMONG[0]], expected, 1e-9)  # type: ignore[arg-type]
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from learners.algorithms.regression.change_test import Past, detect_change, note_round
+from learners.algorithms.regression.expert_mixture import ABSENT, SHARE, reweigh
 from learners.algorithms.regression.fastcb import FastCb
-from learners.algorithms.regression.logistic_mixture import share_of_softmax
 from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds, every_label
 from learners.evaluation.simulation import simulate
-from tests.learners.arrays import bits, copied, is_finite
+from tests.learners.arrays import as_sparse, bits, copied, is_finite
 from tests.learners.worlds import one_round
 
 K, D = 3, 4
@@ -23,23 +23,32 @@ def played(x: FloatArray, label: int, reward: float, eligible: BoolArray | None 
 
 
 class Plain:
-    def __init__(self, learning_rate: float, n_labels: int = K) -> None:
-        self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
+    """The models and their mixture, written plainly; A is inverted anew in each round."""
+
+    def __init__(self, learning_rate: float, n_labels: int = K, *, dense: bool = True) -> None:
+        self.learning_rate, self.dense, self.t, self.N, self.M = learning_rate, dense, 0, 0.0, 0.0
         self.growth = max(1.0, min(n_labels / 10, math.sqrt(n_labels) / 2))
-        self.W, self.G, self.V, self.H = np.zeros((4, n_labels, D))
-        self.S, self.n, self.losses = np.zeros(D), np.zeros(D), np.zeros(2)
+        self.W, self.G, self.V, self.H, self.whitened_W, self.whitened_V = np.zeros((6, n_labels, D))
+        self.moments, self.curvature = np.eye(D), np.full((2, n_labels), 2.0)
+        self.experts = np.full(4, 0.25)
+        self.S, self.n = np.zeros(D), np.zeros(D)
         self.usual: list[list[float]] = [[] for _ in range(D)]
         self.centres, self.deviations, self.intercept = np.zeros(D), np.zeros(D), True
 
     def relative(self, x: FloatArray) -> FloatArray:
-        centred = self.intercept & (self.n >= 0.9 * self.t) & (self.deviations > 1e-10 * np.abs(self.centres))
+        present = np.full(D, self.t) if self.dense else self.n
+        usual = (present >= 0.9 * self.t) & (self.n >= 0.3 * present)
+        centred = self.intercept & usual & (self.deviations > 1e-10 * np.abs(self.centres))
         scale = np.where(centred, self.deviations, self.S)
         return np.clip(np.divide(x - centred * self.centres, scale, out=np.zeros(D), where=scale > 0), -5.0, 5.0)
 
+    def present(self, x: FloatArray) -> IntArray:
+        return np.arange(D) if self.dense else np.flatnonzero(x)
+
     def centre(self, x: FloatArray) -> None:
         constant = False
-        for i in np.flatnonzero(x):
-            if not self.intercept or self.n[i] < 0.9 * self.t:
+        for i in self.present(x):
+            if not self.intercept or (not self.dense and self.n[i] < 0.9 * self.t):
                 continue
             values, limit = self.usual[i], 5.0 * self.deviations[i]
             value = float(np.clip(x[i], -5.0 * self.S[i], 5.0 * self.S[i]))
@@ -62,35 +71,55 @@ class Plain:
             self.S[i] = abs(x[i]) if self.S[i] == 0 else self.S[i] * math.sqrt(1 + (ratio**2 - 1) / self.n[i])
         self.centre(x)
 
-    def both(self, x: FloatArray, among: BoolArray | None = None) -> tuple[FloatArray, FloatArray]:
-        z = self.relative(x)
-        f, q = 1.0 / (1.0 + np.exp(-self.W @ z)), np.exp(self.V @ z - (self.V @ z).max())
-        q = q if among is None else np.where(among, q, 0.0)
-        return np.clip(f, 1e-6, 1 - 1e-6), q / q.sum()
+    def all_chances(self, z: FloatArray, among: BoolArray | None = None) -> FloatArray:
+        found = []
+        for W, V in ((self.W, self.V), (self.whitened_W, self.whitened_V)):
+            q = np.exp(V @ z - (V @ z).max())
+            q = q if among is None else np.where(among, q, 0.0)
+            found += [np.clip(1.0 / (1.0 + np.exp(-W @ z)), 1e-6, 1 - 1e-6), q / q.sum()]
+        return np.array(found)
 
     def chances(self, x: FloatArray) -> FloatArray:
-        f, q = self.both(x)
-        weights = np.exp(self.losses.min() - self.losses)
-        weights /= weights.sum()
-        return np.asarray(weights[0] * f + weights[1] * np.clip(q, 1e-6, 1 - 1e-6))
+        weights = np.where(self.experts >= 0.01, self.experts, 0.0)
+        chances = np.clip(self.all_chances(self.relative(x)), 1e-6, 1 - 1e-6)
+        return np.asarray(np.clip(weights @ chances / weights.sum(), 1e-6, 1 - 1e-6))
 
     def learn(self, x: FloatArray, k: int, reward: float, among: BoolArray | None = None) -> None:
         self.measure(x)
-        z, (f, q) = self.relative(x), self.both(x, among)
+        z = self.relative(x)
+        self.moments += np.outer(z, z)
+        self.N, self.M = self.N + float(z @ z), self.M + float((self.n / self.t * z) @ z)
+        f, q, whitened_f, whitened_q = self.all_chances(z, among)
+        step = self.learning_rate * math.sqrt(self.t / self.N) * min(1.0, (32 * self.t / self.M) ** 0.75)
+        direction: FloatArray = self.t * np.linalg.solve(self.moments, z).astype(np.float64)
+        curvature = np.zeros((2, len(f)))
+        curvature[0, k] = max(0.02, whitened_f[k] * (1 - whitened_f[k]))
+        self.W, self.G = self.stepped(self.W, self.G, step, 6.0, self.slope(f, k, reward), z)
         alone = among is not None and among.sum() == 1
-        self.N += float(z @ z)
-        for number, chance in enumerate((f[k], np.clip(q[k], 1e-6, 1 - 1e-6))):
-            self.losses[number] -= 0 if alone else reward * math.log(chance) + (1 - reward) * math.log(1 - chance)
-        step = self.learning_rate * math.sqrt(self.t / self.N) if self.N > 0 else 0.0
-        slopes = np.zeros(len(f))
-        slopes[k] = f[k] - reward
-        self.W, self.G = self.stepped(self.W, self.G, step, 6.0, slopes, z)
-        if alone:
-            return
+        if not alone:
+            self.V, self.H = self.stepped(
+                self.V, self.H, self.growth * step, self.growth * 6.0, self.slopes(q, k, reward), z
+            )
+            curvature[1] = self.slopes(whitened_q, k, reward) ** 2
+            log = np.clip([f[k], q[k], whitened_f[k], whitened_q[k]], 1e-6, 1 - 1e-6)
+            self.experts *= np.exp(reward * np.log(log) + (1 - reward) * np.log(1 - log))
+            self.experts = 0.999 * self.experts / self.experts.sum() + 0.001 / 4
+        self.curvature += curvature
+        moves = self.slope(whitened_f, k, reward) / self.curvature[0]
+        self.whitened_W = self.whitened(self.whitened_W, moves, direction, z)
+        if not alone:
+            moves = 2 * self.slopes(whitened_q, k, reward) / self.curvature[1]
+            self.whitened_V = self.whitened(self.whitened_V, moves, direction, z)
+
+    @staticmethod
+    def slope(f: FloatArray, k: int, reward: float) -> FloatArray:
+        return np.asarray((f[k] - reward) * np.eye(len(f))[k])
+
+    @staticmethod
+    def slopes(q: FloatArray, k: int, reward: float) -> FloatArray:
         if_right, if_wrong = q - np.eye(len(q))[k], -q * q[k] / max(1 - q[k], 1e-6)
         if_wrong[k] = q[k]
-        slopes = reward * if_right + (1 - reward) * if_wrong
-        self.V, self.H = self.stepped(self.V, self.H, self.growth * step, self.growth * 6.0, slopes, z)
+        return np.asarray(reward * if_right + (1 - reward) * if_wrong)
 
     @staticmethod
     def stepped(
@@ -102,14 +131,23 @@ class Plain:
         moved = weights - step * min(1.0, most / change) * gradient / (20 + information)
         return np.clip(moved, -20, 20), information
 
+    @staticmethod
+    def whitened(weights: FloatArray, moves: FloatArray, direction: FloatArray, z: FloatArray) -> FloatArray:
+        change = max(1e-300, np.abs(moves).max() * float(direction @ z))
+        return np.asarray(np.clip(weights - min(1.0, 2.0 / change) * np.outer(moves, direction), -20, 20))
+
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("whole", [True, False], ids=["bits", "rewards of subsets"])
-@pytest.mark.parametrize(("n_labels", "learning_rate"), [(K, 32.0), (60, 32.0), (K, 1000.0)])
-def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, whole: bool, intercept: bool) -> None:
+@pytest.mark.parametrize(
+    ("n_labels", "learning_rate", "dense"), [(K, 32.0, True), (K, 32.0, False), (60, 32.0, True), (K, 1000.0, False)]
+)
+def test_models_match_the_plain_ones(
+    n_labels: int, learning_rate: float, *, dense: bool, whole: bool, intercept: bool
+) -> None:
     rng = np.random.default_rng(3)
     learner = FastCb(problem=Problem(n_labels, D), learning_rate=learning_rate)
-    state, plain = learner.init(), Plain(learning_rate, n_labels)
+    state, plain = learner.init(), Plain(learning_rate, n_labels, dense=dense)
     for t in range(300):
         often = rng.random(D) < (0.6, 0.6, 0.93, 1.0)
         x = (rng.normal(size=D) + np.array([0, 0, 3, 9])) * often * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
@@ -117,12 +155,19 @@ def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, who
         k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
         reward = float(right) if whole else float(rng.choice([0.0, 0.2, 0.9, 1.0]))
         among = None if whole else (rng.random(n_labels) < rng.random()) | (np.arange(n_labels) == k)
-        state = learner.fold(state, played(x, k, reward, among))
+        rounds = played(x, k, reward, among)
+        state = learner.fold(state, rounds if dense else rounds._replace(contexts=as_sparse(rounds.contexts)))
         plain.learn(x, k, reward, among)
         known = state.features[: state.row_counts[0]]
-        for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
-            np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(state.sums[:2], plain.losses, rtol=1e-9)
+        for mine, theirs in (
+            (state.label_weights, plain.W),
+            (state.softmax_weights, plain.V),
+            (state.whitened_label_weights, plain.whitened_W),
+            (state.whitened_softmax_weights, plain.whitened_V),
+        ):
+            np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-5, atol=1e-6)
+        models = state.experts[:4] / state.experts[:4].sum()  # the reward rates take no part with features
+        np.testing.assert_allclose(models, plain.experts, rtol=1e-5)
 
 
 def test_weights_are_clipped() -> None:
@@ -139,31 +184,47 @@ def test_relative_gaps_match_the_formula() -> None:
     rng, plain = np.random.default_rng(5), Plain(32.0)
     learner = FastCb(problem=Problem(K, D), gap_scale=4.0, least_exploration=0.1)
     state, mistakes = learner.init(), 0
-    for _ in range(120):
+    for t in range(120):
         x = rng.normal(size=D)
         h = plain.chances(x)
         loss, gaps = 1.0 - h.max(), h.max() - h
-        p = loss / (K * loss + max(10 * K, 4.0 * math.sqrt(K * (1 + mistakes))) * gaps)
+        rarer, loss = min(mistakes, K * (t - mistakes)), min(loss, K * h.max())
+        p = loss / (K * loss + max(10 * K, 4.0 * math.sqrt(K * (1 + rarer))) * gaps)
         p[h.argmax()] += 1.0 - p.sum()
         decided = learner.decide(state, Contexts.dense(x)).distributions[0]
         assert decided == pytest.approx(0.9 * p + 0.1 / K, rel=1e-9)
-        k, right = int(rng.integers(K)), bool(rng.random() < 0.5)
+        k, right = int(rng.integers(K)), bool(rng.random() < (0.02 if t < 60 else 0.5))
         mistakes += not right
         state = learner.fold(state, played(x, k, right))
         plain.learn(x, k, right)
 
 
-def test_mixture_costs_at_most_ln_2() -> None:
+def test_mixture_costs_little_more_than_the_best_expert_of_each_stretch() -> None:
+    """The bound of Herbster and Warmuth 1998, for six stretches; experts come and go between them."""
     rng = np.random.default_rng(7)
     for _ in range(200):
-        losses, mixed = np.zeros(2), 0.0
-        for stretch in range(6):
-            for _ in range(int(rng.integers(1, 60))):
-                chances = np.maximum(1e-6, rng.random(2) ** (1 + 3 * (np.arange(2) == stretch % 2)))
-                share = share_of_softmax(losses[0], losses[1])
-                mixed -= math.log((1.0 - share) * chances[0] + share * chances[1])
-                losses -= np.log(chances)
-        assert mixed <= losses.min() + math.log(2.0) + 1e-6
+        weights, mixed, best, T, stretches = np.full(3, 1 / 3), 0.0, 0.0, 0, 6
+        for stretch in range(stretches):
+            losses = np.zeros(3)
+            for _ in range(int(rng.integers(1, 200))):
+                chances = np.maximum(1e-6, rng.random(3) ** (1 + 3 * (np.arange(3) == stretch % 3)))
+                mixed -= math.log(weights @ chances)
+                reweigh(weights, -np.log(chances))
+                losses, T = losses - np.log(chances), T + 1
+            best += losses.min()
+        switches = stretches - 1
+        regret = (switches + 1) * math.log(3) - switches * math.log(SHARE) - (T - switches - 1) * math.log1p(-SHARE)
+        assert mixed <= best + regret + 1e-6
+        assert weights.sum() == pytest.approx(1.0)
+
+
+def test_absent_experts_have_no_weight_and_come_back() -> None:
+    weights = np.array([0.5, 0.5])
+    reweigh(weights, np.array([ABSENT, 3.0]))
+    assert weights.tolist() == [0.0, 1.0]
+    for _ in range(20):
+        reweigh(weights, np.array([0.1, 3.0]))
+    assert weights[0] > 0.9
 
 
 def test_restart_forgets_everything_but_scales() -> None:
@@ -174,7 +235,7 @@ def test_restart_forgets_everything_but_scales() -> None:
         latest = played(rng.normal(size=D), int(rng.integers(5)), bool(t <= 300 and rng.random() < 0.95))
         state = learner.fold(state, latest)
     assert 310 < t < 340
-    for name in ("features", "slots", "row_counts", "scales", "means", "rounds"):
+    for name in ("features", "slots", "row_counts", "scales", "means", "latest", "whitening", "rounds"):
         getattr(fresh, name)[...] = getattr(before, name)
     fresh.counts[2:] = before.counts[2:]
     fresh = learner.fold(fresh, latest)
@@ -312,3 +373,91 @@ def test_false_alarms_are_as_rare_as_promised(error: float) -> None:
                 alarms += 1
                 break
     assert alarms <= n * 100 * alpha
+
+
+def reward_of(contexts: FloatArray, chances: FloatArray, seed: int) -> float:
+    n, right = len(contexts), np.random.default_rng([seed, 3]).random((len(contexts), len(chances))) < chances
+    learner = FastCb(problem=Problem(len(chances), contexts.shape[1]))
+    best = np.full(n, int(chances.argmax()))
+    played = simulate(learner, Contexts.dense(contexts), best, np.random.default_rng([seed, 4]).random(n), right=right)
+    return 1.0 - float(played.mistakes.mean())
+
+
+@pytest.mark.parametrize("d", [384, 1536])
+def test_noise_costs_at_most_a_hundredth_of_the_reward_without_features(d: int) -> None:
+    chances, n, rewards = np.array([0.4, 0.8, 0.65, 0.55]), 6000, []
+    for seed in range(10):
+        noise = np.random.default_rng([seed, 5]).normal(size=(n, d))
+        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+        rewards.append([reward_of(np.column_stack([one, np.ones(n)]), chances, seed) for one in (noise, noise[:, :0])])
+    with_noise, without = np.mean(rewards, axis=0)
+    assert with_noise >= 0.99 * without
+
+
+def test_correlated_columns_are_learned() -> None:
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng([seed, 6])
+        axes, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+        points, weights = rng.normal(size=(10_000, 20)), rng.normal(size=(20, 6))
+        labels = (points @ weights).argmax(axis=1)
+        errors.append(mistakes(points * np.geomspace(1, 0.03, 20) @ axes, labels, seed)[5000:].mean())
+    assert np.mean(errors) <= 0.1
+
+
+def test_a_half_life_follows_a_rotating_world() -> None:
+    errors = []
+    for seed in range(2):
+        rng, n = np.random.default_rng([seed, 7]), 30_000
+        points, (sine, cosine) = rng.normal(size=(n, 15)), rng.normal(size=(2, 15, 5))
+        angle = 2 * np.pi * np.arange(n)[:, np.newaxis] / n
+        labels = (np.sin(angle) * (points @ sine) + np.cos(angle) * (points @ cosine)).argmax(axis=1)
+        contexts = Contexts.dense(np.column_stack([points, np.ones(n)]))
+        for half_life in (None, 2000.0):
+            learner = FastCb(problem=Problem(5, 16), half_life_rounds=half_life)
+            errors.append(simulate(learner, contexts, labels, rng.random(n)).mistakes.mean())
+    assert np.mean(errors[1::2]) <= 0.75 * np.mean(errors[::2])
+
+
+def test_an_infinitely_long_half_life_changes_nothing() -> None:
+    rng = np.random.default_rng(8)
+    contexts = Contexts.dense(rng.normal(size=(500, D)))
+    labels, uniforms = rng.integers(0, K, 500), rng.random(500)
+    forever, long = (FastCb(problem=Problem(K, D), half_life_rounds=one) for one in (None, 1e12))
+    states = [simulate(learner, contexts, labels, uniforms).state for learner in (forever, long)]
+    for mine, theirs in zip(*(state._replace(latest=np.zeros(0)) for state in states), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("chances", "most"), [((0.8, 0.9), 0.15), ((0.9, 0.99), 0.15), ((0.5,) * 9 + (0.6,), 0.7)])
+def test_tests_of_labels_without_features_find_the_best(chances: tuple[float, ...], most: float) -> None:
+    """The regret is at most this part of that of uniform draws, on average."""
+    worth = np.array(chances)
+    regrets = [worth.max() - reward_of(np.ones((20_000, 1)), worth, seed) for seed in range(12)]
+    assert np.mean(regrets) <= most * (worth.max() - worth.mean())
+
+
+def test_rare_further_features_do_not_end_what_was_learned() -> None:
+    accuracies = []
+    for junk in (False, True):
+        rng, n = np.random.default_rng(9), 10_000
+        axes, _ = np.linalg.qr(rng.normal(size=(75, 75)))
+        points, weights = rng.normal(size=(n, 75)), rng.normal(size=(75, 5))
+        labels = (points @ weights).argmax(axis=1)
+        further = np.zeros((n, 10))
+        if junk:
+            further[np.arange(5000, n, 50), rng.integers(0, 10, 100)] = 1.0
+        columns = np.column_stack([points * np.geomspace(1, 0.03, 75) @ axes, np.ones(n), further])
+        contexts = as_sparse(Contexts.dense(columns))
+        learner = FastCb(problem=Problem(5, columns.shape[1]))
+        accuracies.append(1.0 - simulate(learner, contexts, labels, rng.random(n)).mistakes[7000:].mean())
+    assert accuracies[1] >= accuracies[0] - 0.05
+
+
+@pytest.mark.parametrize("n_labels", [40, 77])
+def test_many_labels_are_learned_from_embeddings(n_labels: int) -> None:
+    rng, n, d = np.random.default_rng(10), 12_000, 384
+    centres, labels = rng.normal(size=(n_labels, d)), rng.integers(0, n_labels, n)
+    columns = 1.5 * centres[labels] + rng.normal(size=(n, d))
+    columns /= np.linalg.norm(columns, axis=1, keepdims=True)
+    assert mistakes(columns, labels, 10)[9000:].mean() <= 0.5

@@ -1,11 +1,11 @@
-"""Two logistic models that predict which label is right, and their Bayesian mixture.
+"""Two logistic models that predict which label is right: their chances, and steps that adapt to each weight.
 
 Both learn from whether the served label was right. The one-vs-rest model has one logistic regression per label,
 f_k = 1/(1 + exp(-w_k'z)); each round updates only that of the served label. The softmax model, q = softmax(Vz), assumes
 that exactly one label is right, and learns from the exact likelihood of the feedback on the served label k, q_k or
 1 - q_k; each round updates all eligible labels. Both take steps of η g / (20 + Σ g²) for each weight with gradients g,
-where 20 + Σ g² estimates the diagonal of the Fisher information. The mixture weights each model by its likelihood of
-the past feedback, so its log loss, measured as each round is folded, exceeds the better model's by at most ln 2.
+where 20 + Σ g² estimates the diagonal of the Fisher information. `whitened_steps` updates the same two models by the
+whole matrix of second moments.
 """
 
 import math
@@ -19,64 +19,77 @@ _LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the
 _PRIOR = 20.0  # the initial Fisher information of each weight
 LEAST_CHANCE = 1e-6  # probabilities are at least this far from 0 and 1, so that one round costs at most 14 nats
 
+_LARGE_OVERLAP, _OVERLAP_POWER = 32.0, 0.75
+"""Steps are shortened by this power of the mean overlap of contexts, from this overlap on."""
+
 _LARGEST_CHANGE = 6.0
 """A step is shortened if, with no more information than the prior, it would change its context's score by more."""
 
-_DECISIVE = 36.0
-"""Nats of log loss: a model that trails the other by more has a posterior probability below 2⁻⁵¹, taken as 0."""
-
 
 @compiled
-def share_of_softmax(label_loss: float, softmax_loss: float) -> float:
-    """Return π, the posterior probability of the softmax model under equal priors, given both log losses in nats."""
-    ahead = label_loss - softmax_loss
-    if abs(ahead) > _DECISIVE:
-        return 1.0 if ahead > 0.0 else 0.0
-    return 1.0 / (1.0 + math.exp(-ahead))
-
-
-@compiled
-def mix(
+def add_label_chances(
     share: float,
     W: FloatArray,
+    indices: IntArray,
+    z: FloatArray,
+    eligible: BoolArray,
+    i: int,
+    s: FloatArray,
+    h: FloatArray,
+) -> None:
+    """Add share · f_k, for the K' labels eligible in context i, to h[:K']; overwrite s (K,).
+
+    z are the context's values, and `indices` their rows in W.
+    """
+    s[:] = 0.0
+    score(W, indices, z, s)
+    for k in range(narrow(eligible, i, s)):
+        h[k] += share * logistic_chance(s[k])
+
+
+@compiled
+def add_softmax_chances(
+    share: float,
     V: FloatArray,
     indices: IntArray,
     z: FloatArray,
     eligible: BoolArray,
     i: int,
-    room: FloatArray,
+    s: FloatArray,
     h: FloatArray,
-) -> int:
-    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'. Overwrites room (K,).
-
-    π is `share`; z are the context's values, and `indices` their rows in W and V.
-    """
-    h[:] = 0.0
-    n = len(h)
-    if share < 1.0:
-        room[:] = 0.0
-        score(W, indices, z, room)
-        n = narrow(eligible, i, room)
-        for k in range(n):
-            h[k] = (1.0 - share) * _logistic(room[k])
-    if share > 0.0:
-        room[:] = 0.0
-        score(V, indices, z, room)
-        n = narrow(eligible, i, room)
-        softmax(room[:n], room[:n])
-        for k in range(n):
-            h[k] += share * _clipped(room[k])
-    return n
+) -> None:
+    """Add share · q_k to h, as `add_label_chances` does for f_k."""
+    s[:] = 0.0
+    score(V, indices, z, s)
+    n = narrow(eligible, i, s)
+    softmax(s[:n], s[:n])
+    for k in range(n):
+        h[k] += share * clipped(s[k])
 
 
 @compiled
-def _logistic(s: float) -> float:
-    return _clipped(1.0 / (1.0 + math.exp(-s)))
+def logistic_chance(s: float) -> float:
+    """Return 1/(1 + exp(-s)), clipped."""
+    return clipped(1.0 / (1.0 + math.exp(-s)))
 
 
 @compiled
-def _clipped(chance: float) -> float:
+def clipped(chance: float) -> float:
+    """Return a probability that is at least `LEAST_CHANCE` from 0 and 1."""
     return min(1.0 - LEAST_CHANCE, max(LEAST_CHANCE, chance))
+
+
+@compiled
+def step_size(rounds: int, sizes: float, overlaps: float) -> float:
+    """Return √(t / Σ ‖z‖²) for the sums over t rounds, or less where contexts overlap much.
+
+    A step changes its context's score in proportion to ‖z‖², and that of another context in proportion to their
+    product, whose mean square is the mean overlap. If it is large, as with embeddings, noise would add up.
+    """
+    if sizes <= 0.0:
+        return 0.0
+    shorter: float = (_LARGE_OVERLAP * rounds / overlaps) ** _OVERLAP_POWER
+    return math.sqrt(rounds / sizes) * min(1.0, shorter)
 
 
 @compiled
@@ -85,25 +98,26 @@ def teach_label(
 ) -> float:
     """Update label k's regression by one step; return its log loss before the step, in nats.
 
-    The log loss is -r ln f_k - (1 - r) ln (1 - f_k) for the reward r. W and G (R, K), the weights and the sums of
-    squared gradients, change in place; the indices are rows of both, and `size` is ‖z‖².
+    W and G (R, K), the weights and the sums of squared gradients, change in place; the indices are rows of both, and
+    `size` is ‖z‖².
     """
     s = 0.0
     for position in range(len(z)):
         s += z[position] * W[indices[position], k]
-    chance = _logistic(s)
+    chance = logistic_chance(s)
     residual = chance - reward
     bounded = _bounded(step, _LARGEST_CHANGE, residual, size)
     for position in range(len(z)):
         i, g = indices[position], residual * z[position]
         information = G[i, k] + g * g
         G[i, k] = information
-        W[i, k] = _moved(W[i, k], bounded * g / (_PRIOR + information))
-    return _log_loss(chance, reward)
+        W[i, k] = moved(W[i, k], bounded * g / (_PRIOR + information))
+    return log_loss(chance, reward)
 
 
 @compiled
-def _log_loss(chance: float, reward: float) -> float:
+def log_loss(chance: float, reward: float) -> float:
+    """Return -r ln f - (1 - r) ln (1 - f) for the reward r and the chance f."""
     if reward >= 1.0:
         return -math.log(chance)
     if reward <= 0.0:
@@ -118,7 +132,8 @@ def _bounded(step: float, most: float, residual: float, size: float) -> float:
 
 
 @compiled
-def _moved(weight: float, step: float) -> float:
+def moved(weight: float, step: float) -> float:
+    """Return a weight after a step down, clipped."""
     return min(_LARGEST_WEIGHT, max(-_LARGEST_WEIGHT, weight - step))
 
 
@@ -140,14 +155,8 @@ def teach_softmax(
     The softmax is over the labels that were eligible, at least two; only their weights move. `growth` multiplies the
     step and the largest change; q (K,) is scratch space.
     """
-    label, reward = rounds.labels[t], rounds.rewards[t]
-    q[:] = 0.0
-    score(V, indices, z, q)
-    n, place = narrow(rounds.eligible, t, q), place_of(rounds.eligible, t, label)
-    softmax(q[:n], q[:n])
-    chance = _clipped(q[place])
-    _write_gradient(place, reward, q[:n])
-    widen(rounds.eligible, t, q)
+    label = rounds.labels[t]
+    loss = softmax_gradient(V, rounds, t, indices, z, q)
     bounded = _bounded(growth * step, growth * _LARGEST_CHANGE, q[label], size)
     for position in range(len(z)):
         i, x = indices[position], z[position]
@@ -155,8 +164,24 @@ def teach_softmax(
             g = q[k] * x
             information = H[i, k] + g * g
             H[i, k] = information
-            V[i, k] = _moved(V[i, k], bounded * g / (_PRIOR + information))
-    return _log_loss(chance, reward)
+            V[i, k] = moved(V[i, k], bounded * g / (_PRIOR + information))
+    return loss
+
+
+@compiled
+def softmax_gradient(
+    V: FloatArray, rounds: Rounds, t: int, indices: IntArray, z: FloatArray, gradient: FloatArray
+) -> float:
+    """Write the gradient of the softmax model's log loss in the scores of round t, (K,); return the log loss."""
+    reward, place = rounds.rewards[t], place_of(rounds.eligible, t, rounds.labels[t])
+    gradient[:] = 0.0
+    score(V, indices, z, gradient)
+    n = narrow(rounds.eligible, t, gradient)
+    softmax(gradient[:n], gradient[:n])
+    chance = clipped(gradient[place])
+    _write_gradient(place, reward, gradient[:n])
+    widen(rounds.eligible, t, gradient)
+    return log_loss(chance, reward)
 
 
 @compiled
