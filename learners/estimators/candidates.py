@@ -21,7 +21,10 @@ DEFAULT_LEARNERS = ("fastcb", "squarecb", "epsilon-greedy-ridge", "gaptron", "so
 cost is linear in the features, and ridge regression."""
 
 _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
-    "fastcb": ({"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [16.0, 32.0, 64.0]},),
+    "fastcb": (
+        {"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [16.0, 32.0, 64.0]},
+        {"half_life_rounds": [1000.0, 5000.0, 20000.0]},
+    ),
     "squarecb": ({"gap_scale": [2.0, 8.0, 16.0], "learning_rate": [0.5, 1.5]},),
     "epsilon-greedy-ridge": ({"exploration": [0.005, 0.02, 0.1], "regularization": [0.1]},),
     "gaptron": ({"loss": ["logistic", "hinge"], "exploration": [0.02, 0.1], "eta_scale": [1.0, 3.0]},),
@@ -34,7 +37,8 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
     "fenchel-young": ({"learning_rate": ["parameter-free", 1.0, 10.0]},),
     "folklore": ({"comparator_bound": [100.0]},),
 }
-"""Settings to try besides the defaults: values of benchmarks/papers/tuning.py that were best on at least one stream."""
+"""Settings to try besides the defaults, each grid separately: values of benchmarks/papers/tuning.py that were best on
+at least one stream, and half-lives for examples that are played in order."""
 
 
 def candidates_of(learners: Iterable[Any]) -> list[Candidate]:

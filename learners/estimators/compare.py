@@ -12,7 +12,7 @@ from learners.estimators.candidates import Candidate, candidates_of, settings_of
 from learners.estimators.inputs import numbered, read_labels, read_table, sorted_classes
 from learners.estimators.processes import Processes
 from learners.estimators.report import Comparison, LeftOut, Spent, reference_points
-from learners.estimators.runs import Examples, Run, play
+from learners.estimators.runs import Examples, Run, Stage, play
 from learners.estimators.setup import Setup, set_up
 from learners.evaluation.comparison import Entrant, Played
 from learners.new_models import check_state_size
@@ -37,6 +37,12 @@ class Plan(NamedTuple):
     tune: bool = False
     random_state: int = 0
     max_state_bytes: int = 2**28  # the limit for a new model of the service
+    in_order: bool = False  # whether runs play the examples in their own order, for examples that drift
+
+    def runs(self, candidates: Iterable[Candidate], stage: Stage, seeds: int, rounds: int) -> list[Run]:
+        """Return a run for each candidate and seed."""
+        rest = rounds, self.random_state, self.in_order
+        return [Run(one, stage, seed, *rest) for one in candidates for seed in range(seeds)]
 
 
 def compare(
@@ -48,6 +54,7 @@ def compare(
     rounds: int | None = None,
     tune: bool = False,
     random_state: int = 0,
+    in_order: bool = False,
     n_jobs: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
@@ -56,7 +63,8 @@ def compare(
     Learners are names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
     Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat once all of them
     have occurred. With `tune`, other settings of each learner are tried too; the seeds that select the best are not
-    those that measure it. All seeds depend on `random_state`, an integer from 0 to 2**32 - 1. With joblib, `n_jobs`
+    those that measure it. All seeds depend on `random_state`, an integer from 0 to 2**32 - 1. With `in_order`, for
+    examples that drift, every run has the order of the rows, and seeds decide only the draws. With joblib, `n_jobs`
     processes compute the runs; -1 means one on each core. They end before `compare` returns, unless joblib had started
     them earlier. The clock returns seconds and is monotonic. Raises `ValueError` if an argument is invalid.
     """
@@ -65,11 +73,15 @@ def compare(
     classes = sorted_classes("y", labels)
     names = tuple(classes.tolist())
     examples = Examples(table.contexts, numbered("y", labels, classes), table.n_features, names)
-    if not isinstance(tune, bool | np.bool_):
-        raise ValueError(f"tune: got {tune!r}; must be True or False")
     if not callable(clock):
         raise ValueError(f"clock: got {clock!r}; must be a function that returns seconds")
-    plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0, 2**32 - 1))
+    plan = Plan(
+        _whole("seeds", seeds),
+        rounds,
+        _flag("tune", tune),
+        _whole("random_state", random_state, 0, 2**32 - 1),
+        in_order=_flag("in_order", in_order),
+    )
     with Processes(_jobs(n_jobs)) as processes:
         return contest(candidates_of(learners), examples, plan, _player(processes, clock))
 
@@ -88,8 +100,7 @@ def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, pla
         return results
 
     chosen = _tuned(able, examples, plan, rounds, play_all) if plan.tune else able
-    runs = [Run(one, "measurement", seed, rounds, plan.random_state) for one in chosen for seed in range(plan.seeds)]
-    results = play_all(runs, examples)
+    results = play_all(plan.runs(chosen, "measurement", plan.seeds, rounds), examples)
     entrants = [
         Entrant(
             one.name,
@@ -135,11 +146,8 @@ def _check_size(candidate: Candidate, examples: Examples, rounds: int, plan: Pla
 def _tuned(able: Sequence[Candidate], examples: Examples, plan: Plan, rounds: int, players: Players) -> list[Candidate]:
     settings = [_able(settings_of(one), examples, rounds, plan)[0] for one in able]
     flat = [one for each in settings for one in each]
-    seeds = range(SELECTION_SEEDS)
-    results = iter(
-        players([Run(one, "selection", seed, rounds, plan.random_state) for one in flat for seed in seeds], examples)
-    )
-    errors = {one.name: float(np.mean([next(results).error for _ in seeds])) for one in flat}
+    results = iter(players(plan.runs(flat, "selection", SELECTION_SEEDS, rounds), examples))
+    errors = {one.name: float(np.mean([next(results).error for _ in range(SELECTION_SEEDS)])) for one in flat}
     chosen: dict[str, Candidate] = {}
     for one, each in zip(able, settings, strict=True):
         best = min(each, key=lambda setting: errors[setting.name])
@@ -156,6 +164,12 @@ def _whole(name: str, given: object, least: int = 1, most: float = math.inf) -> 
         upper = f" to {most}" if most < math.inf else ""
         raise ValueError(f"{name}: got {given!r}; must be an integer from {least}{upper}")
     return int(given)
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name}: got {given!r}; must be True or False")
+    return bool(given)
 
 
 def _jobs(given: object) -> int:

@@ -47,6 +47,7 @@ class Run(NamedTuple):
     seed: int
     rounds: int
     random_state: int
+    in_order: bool = False  # whether the examples are played in their own order; the seed then decides the draws alone
 
     @property
     def key(self) -> str:
@@ -57,7 +58,8 @@ class Run(NamedTuple):
 def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
     """Play a run; each example occurs once before any occurs twice. Raises `ValueError` if the learner does not fit."""
     seeds = (run.random_state, _STREAMS[run.stage], run.seed)
-    order, uniforms = _order(examples.n, run.rounds, seeds), stream(*seeds, 1).random(run.rounds)
+    order = _own_order(examples.n, run.rounds) if run.in_order else _order(examples.n, run.rounds, seeds)
+    uniforms = stream(*seeds, 1).random(run.rounds)
     setup = set_up(run.candidate.choice, len(examples.classes), examples.n_features)
     contexts, truths = setup.prepared(take(examples.contexts, order)), examples.labels[order]
     few, began = min(_WARM_UP, run.rounds), clock()
@@ -72,3 +74,7 @@ def _order(n: int, rounds: int, seeds: tuple[int, ...]) -> IntArray:
     rng = stream(*seeds, 0)
     passes = [rng.permutation(n) for _ in range(-(-rounds // n))]
     return np.concatenate(passes)[:rounds].astype(np.int64)
+
+
+def _own_order(n: int, rounds: int) -> IntArray:
+    return np.arange(rounds, dtype=np.int64) % n

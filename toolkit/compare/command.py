@@ -48,6 +48,9 @@ def compare(
         ),
     ] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Try other settings of each learner too.")] = False,
+    in_order: Annotated[
+        bool, typer.Option("--in-order", help="Play the rows in their order, which data that drift need.")
+    ] = False,
     seeds: Annotated[int, typer.Option(min=1, help="Orders and draws; at least 2 for intervals.")] = 5,
     rounds: Annotated[
         int | None, typer.Option(min=4, help="Rounds of each run. Default: each row once, at most 30,000.")
@@ -95,7 +98,8 @@ def compare(
             raise ValueError(f"--plot: got {str(plot)!r}; must end with .png, .svg or .pdf")
         candidates = candidates_of(_learners(learners or [",".join(DEFAULT_LEARNERS)]))
         data = read_data(file, Wish(label, categorical or (), drop or (), features, size, header, standardise))
-        plan = Plan(seeds, rounds or min(data.examples.n, _MOST_ROUNDS), tune, random_state)
+        most = rounds or min(data.examples.n, _MOST_ROUNDS)
+        plan = Plan(seeds, most, tune, random_state, in_order=in_order)
         with (
             closing(FinishedRuns(resume, data.digest)) as finished,
             local(jobs or os.cpu_count() or 1) as engine,

@@ -87,6 +87,24 @@ def test_settings_are_selected_by_other_runs_than_those_that_measure() -> None:
     assert found.spent == (len(runs), len(runs) / 2)
 
 
+def test_a_half_life_is_advised_for_examples_that_rotate() -> None:
+    """In order, forgetting follows the boundaries; in random order, nothing can, and the default is advised."""
+    angles = np.random.default_rng(2).uniform(0.0, 3.0, 6000)
+    labels = ((angles - np.arange(6000) / 1500) % 3.0).astype(int)
+    rows = np.column_stack([np.cos(angles * 2 * np.pi / 3), np.sin(angles * 2 * np.pi / 3)])
+    options: dict[str, Any] = {"X": rows, "y": labels, "seeds": 3, "tune": True, "clock": clock}
+    assert compare(["fastcb"], **options, in_order=True).recommended.startswith("fastcb half_life_rounds=")
+    assert compare(["fastcb"], **options).recommended == "fastcb"
+
+
+def test_in_order_seeds_decide_the_draws_alone() -> None:
+    """A learner with true labels and no draws has the same mistakes for every seed."""
+    options: dict[str, Any] = {"X": X, "y": Y, "seeds": 3, "clock": clock}
+    for in_order, same in ((True, True), (False, False)):
+        (one,) = compare(["perceptron"], **options, in_order=in_order).entrants
+        assert (len({played.mistakes[-1] for played in one.runs}) == 1) == same
+
+
 def fake_result(errors: dict[str, list[int]], full: tuple[str, ...] = ()) -> Comparison:
     def players(runs: Any, _: Examples) -> list[Played]:
         counts = [errors[run.candidate.name][run.seed] for run in runs]
@@ -133,6 +151,7 @@ def test_learners_that_cannot_play_are_left_out() -> None:
         ({"learners": ["adahedge"]}, "no learner can take these data; adahedge: X has a row"),
         ({"seeds": 0}, "seeds: got 0"),
         ({"rounds": 3}, "rounds: got 3; must be an integer from 4"),
+        ({"in_order": 1}, "in_order: got 1; must be True or False"),
         ({"random_state": None}, "random_state"),
         ({"random_state": 2**32}, "random_state: got 4294967296; must be an integer from 0 to 4294967295"),
     ],

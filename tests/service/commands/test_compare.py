@@ -58,6 +58,14 @@ def test_a_model_is_advised(tmp_path: Path) -> None:
     assert build_learner(ModelDefinition.model_validate(body)).algorithm == "fastcb"
 
 
+def test_rows_in_order_differ_only_in_draws(tmp_path: Path) -> None:
+    """A learner with true labels draws nothing, so all seeds have the same error."""
+    options = ("--label", "answer", "--learners", "perceptron", "--json", "--in-order")
+    result = CliRunner().invoke(app, ["compare", str(write(tmp_path / "a.csv", as_csv())), *options, "--jobs", "1"])
+    (learner,) = json.loads(result.stdout)["learners"]
+    assert learner["error"]["low"] == learner["error"]["high"] == learner["error"]["mean"] > 0.0
+
+
 MIXED = [(1000.0 * (i % 7), 0.01 * (i * i % 11), i % 2, "ab"[i % 7 > 3]) for i in range(80)]
 
 
