@@ -177,7 +177,8 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
     best = _best({k: case.value_of(k) for k in _active(case.statistics)})
     served = f"{'Decisions are nearly certain' if is_certain else f'Decisions have a preference ({chosen})'}; "
     served += f"the latest reward is {_shown(earned)}"
-    if is_certain and best is not None and best[1].low > earned.high:
+    # A label's value is that of all rounds: if the world has become worse since, the latest reward alone is no match.
+    if is_certain and best is not None and best[1].low > max(earned.high, case.served.high):
         constant = f"always {case.subject.name_of(best[0])!r} is worth {_shown(best[1])}"
         return Verdict("collapsed", f"{served}, but {constant}.")
     if (beaten := case.beaten) is not None:
