@@ -158,6 +158,7 @@ class Explanation:
     scores: Mapping[str, float] | None = None
     distribution: Mapping[str, float] | None = None
     features: tuple[Any, ...] = ()
+    base_rates: Json | None = None
     actions: tuple[Any, ...] | None = None
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 

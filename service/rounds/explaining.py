@@ -16,7 +16,14 @@ from service.errors import BatchTooLargeError
 from service.json_values import JsonObject
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
+from service.schemas.reports import (
+    ActionFeature,
+    BaseRatesAnswer,
+    ExplainAnswer,
+    ExplainedAction,
+    ExplainedFeature,
+    ExplainRequest,
+)
 
 _MOST_FEATURES = 50_000  # maximum features of all actions in an answer, which is then about 8 MB long
 
@@ -103,7 +110,15 @@ def _explained(model: Model, state: State, request: PredictionRequest, seen: int
         ],
         scores=None if added is None else _by_label(labels, added.sum(axis=0)),
         distribution=distribution,
+        base_rates=_base_rates(model, state, labels, active),
     )
+
+
+def _base_rates(model: Model, state: State, labels: Sequence[str], active: Sequence[bool]) -> BaseRatesAnswer | None:
+    found = model.learner.base_rates(state)
+    if found is None:
+        return None
+    return BaseRatesAnswer(rates=_by_label(labels, found.rates[list(active)]), weight=found.weight)
 
 
 def _shares(
@@ -117,7 +132,7 @@ def _shares(
     for feature in features:
         position = positions[feature.at]
         total = sent.values[position]
-        share = feature.value / total if total else 0.0
+        share = feature.value / total if total else 1.0
         value = float(prepared.values[position] * share)
         yield feature._replace(value=value), None if added is None else added[position] * share
     if choice.preparation.intercept:

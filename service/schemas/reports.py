@@ -132,6 +132,15 @@ class ExplainedAction(Answer):
     features: list[ActionFeature]
 
 
+class BaseRatesAnswer(Answer):
+    """What the learner predicts from each label's rounds alone, whatever the context."""
+
+    rates: dict[str, float]
+    """The reward rate of each label that is not retired, as if half a reward in one more round had come first."""
+    weight: Annotated[float, Field(examples=[0.12])]
+    """The weight of the rates in the learner's predictions, from 0 to 1. The features have the rest."""
+
+
 class ExplainAnswer(Answer):
     """How the model sees a context, and why it prefers some labels or actions. Nothing is stored."""
 
@@ -145,6 +154,8 @@ class ExplainAnswer(Answer):
     the model answers rankings."""
     features: list[ExplainedFeature]
     """Empty if the model has actions: their vectors hold the features of the context."""
+    base_rates: BaseRatesAnswer | None = None
+    """The base rates of the labels, apart from the features; null for actions, and for learners that count none."""
     actions: Annotated[list[ExplainedAction] | None, Field(examples=[None])] = None
     """The actions of the request, in order; null if the model has labels."""
 

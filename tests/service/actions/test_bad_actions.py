@@ -6,6 +6,7 @@ from tests.service.actions.catalogue import NAMED, SHOES, definition, item
 from tests.service.api.http_api import Api, body_of, problem_of
 
 _DENSE = {"kind": "dense", "size": 2}
+_FASTCB: dict[str, Any] = {"algorithm": "fastcb"}
 _CLOSED = NAMED | {"closed": True, "fields": {"user.age": {"type": "number"}}}
 
 CREATIONS: list[tuple[str, str, dict[str, Any]]] = [
@@ -13,6 +14,10 @@ CREATIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("labels-or-actions", "labels", {"actions": None}),
     ("learner-without-actions", "learner.algorithm", {"learner": "gaptron"}),
     ("learner-without-actions", "learner.algorithm", {"learner": "nobody"}),
+    *[
+        ("invalid-hyperparameter", "learner.half_life_rounds", {"learner": _FASTCB | {"half_life_rounds": given}})
+        for given in (5, "x", -1)
+    ],
     ("unknown-choice", "actions.log_actions", {"actions": {"features": NAMED, "log_actions": "some"}}),
     ("missing-field", "actions.features", {"actions": {}}),
     ("unknown-choice", "actions.features.kind", {"actions": {"features": {"kind": "none"}}}),

@@ -32,7 +32,7 @@ async def test_an_explanation_adds_up(
     asked = {key: value for key, value in request(name, 40).items() if key != "model"}
     answer = await post(client, f"/models/{name}/explain", **asked)
     assert (await client.get(f"/models/{name}")).json() == before
-    assert (answer["rounds_seen"], answer["features"]) == (40, [])
+    assert (answer["rounds_seen"], answer["features"], answer["base_rates"]) == (40, [], None)
     sums = {each["id"]: sum(one["contribution"] for one in each["features"]) for each in answer["actions"]}
     assert list(answer["scores"]) == list(sums) == [action["id"] for action in asked["actions"]]
     assert answer["scores"] == pytest.approx(sums)

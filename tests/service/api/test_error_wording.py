@@ -43,6 +43,7 @@ CREATIONS: list[tuple[dict[str, Any], str]] = [
         'learner.gap_scal: squarecb does not have this hyperparameter; did you mean "gap_scale"? Its '),
     ({"learner": {"algorithm": "squarecb", "gap_scale": -1}},
         "learner.gap_scale: got -1; must be a number between 0.001 and 1000000"),
+    ({"learner": {"algorithm": "fastcb", "half_life_rounds": 5}}, "learner.half_life_rounds: got 5; must be "),
     ({"learner": {"algorithm": "gaptron", "horizon": 5}}, "learner.horizon: "),
     ({"windows_seconds": 3}, 'windows_seconds: unknown field; did you mean "window_seconds"? '),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """The HTTP contract of models: create, list, delete."""
 
 from datetime import datetime
+from typing import Any
 
 import httpx2
 import pytest
@@ -28,6 +29,17 @@ async def test_without_a_learner_a_model_gets_the_recommended_one(api: Api) -> N
     learners = body_of(await api.get("/learners"), 200)["learners"]
     (recommended,) = (learner["algorithm"] for learner in learners if learner["recommended"])
     assert body_of(await api.create(learner=None), 201)["learner"]["algorithm"] == recommended
+
+
+async def test_a_half_life_is_kept_and_is_null_by_default(api: Api) -> None:
+    """A half-life of 1000 is a number of rounds like 1000.0, for labels and for actions."""
+    named: dict[str, Any] = {"kind": "named"}
+    of: dict[str, dict[str, Any]] = {"labels": {"labels": LABELS}, "actions": {"actions": {"features": named}}}
+    for kind, choices in of.items():
+        for given, settings in ((None, {}), (1000, {"half_life_rounds": 1000})):
+            body = choices | {"name": f"{api.name}-{kind}-{given}", "learner": {"algorithm": "fastcb"} | settings}
+            answer = body_of(await api.post("/models", features=named, **body), 201)
+            assert answer["learner"]["half_life_rounds"] == given
 
 
 async def test_a_name_is_unique(api: Api) -> None:

@@ -70,9 +70,66 @@ async def test_an_explanation_adds_up(
         assert any(answer["scores"].values())
     else:
         assert [answer["scores"], *(each["contributions"] for each in answer["features"])] == [None] * (len(names) + 1)
+    assert (answer["base_rates"] is not None) == (algorithm == "fastcb")
     ranking = answer_kind(ALL_LEARNERS[algorithm]) == "ranking"
     body = {"model": name, "context": context, "include_distribution": not ranking}
     assert answer["distribution"] == (await post(client, "/predict", **body))["distribution"]
+
+
+async def test_a_zero_of_a_dense_context_has_its_contribution(client: httpx2.AsyncClient, name: str) -> None:
+    """The default learner takes it relative to the mean, as any other number, so it adds to the scores."""
+    await post(client, "/models", name=name, labels=LABELS, features={"kind": "dense", "size": 2})
+    contexts = [[float(i % 2), 50.0 + i % 7] for i in range(60)]
+    made = (await post(client, "/predict/batch", model=name, contexts=contexts))["predictions"]
+    right = zip(made, contexts, strict=True)
+    feedback = [{"prediction_id": one["prediction_id"], "correct": (one["label"] == "a") == x} for one, (x, _) in right]
+    await post(client, "/feedback/batch", feedback=feedback)
+    answer = await post(client, f"/models/{name}/explain", context=[0.0, 53.0])
+    zero, *others = (each["contributions"] for each in answer["features"])
+    assert zero["a"] < 0.0
+    sums = {label: zero[label] + sum(each[label] for each in others) for label in LABELS}
+    assert answer["scores"] == pytest.approx(sums)
+
+
+async def test_base_rates_count_the_rounds_of_each_label(client: httpx2.AsyncClient, name: str) -> None:
+    """They are (rewards + 1/2)/(rounds + 1), apart from the features, and do not depend on the context."""
+    features = {"kind": "dense", "size": 2}
+    await post(client, "/models", name=name, labels=LABELS, features=features, learner="fastcb")
+    rewards: dict[str, list[float]] = {label: [] for label in LABELS}
+    for i in range(40):
+        made = await post(client, "/predict", model=name, context=[i % 3, i % 5])
+        rewards[made["label"]].append((i % 4) / 4)
+        await post(client, "/feedback", prediction_id=made["prediction_id"], reward=(i % 4) / 4)
+    expected = {label: (sum(each) + 0.5) / (len(each) + 1) for label, each in rewards.items()}
+    for context in ([0.0, 0.0], [3.0, -1.0]):
+        found = (await post(client, f"/models/{name}/explain", context=context))["base_rates"]
+        assert found == {"rates": pytest.approx(expected), "weight": 0.0}  # two features do not overlap much
+
+
+async def test_with_a_half_life_old_rounds_weigh_less_in_base_rates(client: httpx2.AsyncClient, name: str) -> None:
+    learner = {"algorithm": "fastcb", "half_life_rounds": 10.0}
+    await post(client, "/models", name=name, labels=LABELS, learner=learner)
+    sums, rounds = dict.fromkeys(LABELS, 0.0), dict.fromkeys(LABELS, 0.0)
+    for i in range(40):
+        made = await post(client, "/predict", model=name)
+        await post(client, "/feedback", prediction_id=made["prediction_id"], correct=i < 20)
+        weight = 2.0 ** (-(39 - i) / 10.0)
+        sums[made["label"]] += weight * (i < 20)
+        rounds[made["label"]] += weight
+    found = (await post(client, f"/models/{name}/explain"))["base_rates"]
+    assert found["rates"] == pytest.approx({label: (sums[label] + 0.5) / (rounds[label] + 1.0) for label in LABELS})
+
+
+async def test_base_rates_weigh_more_where_contexts_overlap(client: httpx2.AsyncClient, name: str) -> None:
+    """Rates are an expert for long vectors; if features are noise, its weight grows."""
+    await post(client, "/models", name=name, labels=LABELS, features={"kind": "dense", "size": 200})
+    contexts = np.random.default_rng(3).normal(size=(60, 200)).tolist()
+    made = (await post(client, "/predict/batch", model=name, contexts=contexts))["predictions"]
+    feedback = [{"prediction_id": each["prediction_id"], "correct": each["label"] == "b"} for each in made]
+    await post(client, "/feedback/batch", feedback=feedback)
+    found = (await post(client, f"/models/{name}/explain", context=contexts[0]))["base_rates"]
+    assert max(found["rates"], key=found["rates"].get) == "b"
+    assert 0.2 < found["weight"] <= 1.0
 
 
 async def test_named_features_show_their_slots(client: httpx2.AsyncClient, name: str) -> None:
@@ -95,7 +152,8 @@ async def test_retired_labels_are_not_explained(client: httpx2.AsyncClient, name
     changed = await client.patch(f"/models/{name}", json={"labels": {"retire": ["a"]}}, headers={"If-Match": "*"})
     assert changed.status_code == 200
     answer = (await client.post(f"/models/{name}/explain", json={"context": [0.1, 0.2, 0.3]})).json()
-    for found in (answer["scores"], answer["distribution"], *[each["contributions"] for each in answer["features"]]):
+    contributions = [each["contributions"] for each in answer["features"]]
+    for found in (answer["scores"], answer["distribution"], answer["base_rates"]["rates"], *contributions):
         assert list(found) == ["b", "c"]
     assert sum(answer["distribution"].values()) == pytest.approx(1.0)
 
