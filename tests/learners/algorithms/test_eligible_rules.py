@@ -47,7 +47,7 @@ def test_squarecb_weighs_the_gaps_of_eligible_labels() -> None:
 
 
 def test_fastcb_weighs_the_relative_gaps_of_eligible_labels() -> None:
-    """Labels get l/(K' l + γ gap), with the γ of all K labels, over a softmax of the eligible labels."""
+    """Labels get l/(K' l + γ gap), with the γ of all K labels, over a mixture for the eligible labels."""
     learner = FastCb(problem=Problem(K, 1), gap_scale=4.0)
     state, x = taught(learner, 60)
     h, total = np.zeros(int(AMONG[0].sum())), 0.0
@@ -59,6 +59,8 @@ def test_fastcb_weighs_the_relative_gaps_of_eligible_labels() -> None:
         q = np.exp(V[0][AMONG[0]])
         for weight, chances in zip(weights, (1.0 / (1.0 + np.exp(-W[0][AMONG[0]])), q / q.sum()), strict=True):
             h, total = (h + weight * chances, total + weight) if weight >= 0.01 else (h, total)
+    rates = (state.rates[0] + 0.5) / (state.rates[1] + 1.0)  # type: ignore[attr-defined]
+    h, total = h + state.experts[4] * rates[AMONG[0]], total + state.experts[4]  # type: ignore[attr-defined]
     h, losses = h / total, float(state.sums[0])  # type: ignore[attr-defined]
     gap_weight = max(10.0 * K, 4.0 * math.sqrt(K * (1.0 + min(losses, K * (60 - losses)))))
     expected = inverse_gaps(h, gap_weight / min(1.0 - h.max(), len(h) * h.max()))
