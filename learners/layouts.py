@@ -20,6 +20,7 @@ class Layout(NamedTuple):
     dtype: str
     shape: tuple[str, ...] = ()
     least: float = -math.inf  # the minimum of an entry
+    most: float = math.inf  # the maximum of an entry
     index_of: str = ""  # if given, a size: entries are indices in 0 … size - 1; for K, they are labels
 
 
@@ -27,9 +28,6 @@ NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0
 PositiveScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=1e-300)]
 Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
 LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # one column per label
-RowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"))]  # K numbers for each row in use
-RowSquares: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=0.0)]
-SquaredRowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("S", "K"))]  # for the first S rows
 Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n = K·d rows
 
 
@@ -43,7 +41,7 @@ def dimensions(problem: Problem) -> dict[str, int]:
 FEWEST_ROWS = 16  # the number of rows, in a new state, of the arrays that grow
 
 MOST_SQUARED = 80
-"""The maximum of S: a matrix of S² numbers takes at most 51 kB, and its update as long as those of ten labels or so."""
+"""The maximum of S: a matrix of S² numbers then takes at most 51 kB, and its update about a microsecond."""
 
 _MOST = {"R": math.inf, "S": MOST_SQUARED}  # axes that grow, and their maxima
 
@@ -92,7 +90,7 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
         return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
 
     shape = tuple(size(symbol) for symbol in layout.shape)
-    least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
+    least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, layout.most)
     growing = tuple(_MOST.get(symbol, 0.0) for symbol in layout.shape)
     return ArrayLayout(np.dtype(layout.dtype), shape, least, most, growing if any(growing) else ())
 

@@ -59,7 +59,7 @@ class Result(NamedTuple):
 
     stream: str
     rounds: int
-    losses: dict[str, FloatArray]  # those of the players, and those of `uniform` and `oracle`
+    losses: dict[str, FloatArray]  # by player; `uniform` and `oracle` count as players
 
     def closed(self, player: str) -> FloatArray:
         """Return the share of the gap between uniform choices and the oracle's that a player closes, (seeds,)."""
@@ -126,11 +126,11 @@ def results(
 
     Args:
         files: the streams to play.
-        rounds: rounds on each of them; None: those of `ROUNDS`.
+        rounds: the length of each stream; None: the lengths in `ROUNDS`.
         seeds: runs on each of them.
         jobs: parallel runs.
         peers: names of `PEERS`.
-        hyperparameters: those of the learner, which may include its `algorithm`.
+        hyperparameters: settings of the learner; `algorithm` chooses another learner.
     """
     sizes = {name: rounds or ROUNDS[name] for name in files}
     tasks = [

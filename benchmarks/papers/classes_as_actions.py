@@ -16,7 +16,7 @@ def classes_as_actions(name: str, file: str | None, rounds: int, seed: int) -> A
     chunk = next(iter(stream.chunks(rounds, seed)))
     K, n, starts = stream.problem.n_labels, rounds, chunk.contexts.starts
     indices = np.tile(chunk.contexts.indices, n) if chunk.contexts.shared else chunk.contexts.indices
-    # Row i K + k: a constant, the class, and the context's features moved to those of the class.
+    # Row i K + k has a constant, an indicator of class k, and the features of context i in columns of their own for k.
     lengths = np.repeat(np.diff(starts), K)
     ends = np.concatenate([[0], np.cumsum(lengths + 2)])
     entries = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

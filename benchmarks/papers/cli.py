@@ -138,7 +138,9 @@ def contest(
     new: Annotated[str, typer.Option(help="Algorithm to measure, with its defaults.")] = "fastcb",
     old: Annotated[str, typer.Option(help="Algorithm to compare it with, with its defaults.")] = "squarecb",
     streams: Annotated[str, typer.Option(help=", ".join([*CONTEST_STREAMS, *TRAFFIC]) + "; see --traffic.")] = "",
-    traffic: Annotated[bool, typer.Option(help="Without --streams, play those of a service's traffic.")] = False,
+    traffic: Annotated[
+        bool, typer.Option(help="Unless --streams names some, play the streams of a service's traffic.")
+    ] = False,
     out: Out = DEFAULT_OUT,
     backend: Backend = "loky",
     jobs: Jobs = -1,

@@ -90,7 +90,7 @@ class Result(NamedTuple):
     stream: str
     rounds: int
     new: Errors
-    others: dict[str, Errors]  # those of the old learner, by its algorithm, and of the peers
+    others: dict[str, Errors]  # by name: the old learner's algorithm, or a peer
     speed: float  # rounds per second of the new learner over the old one's, median over seeds
 
 

@@ -12,6 +12,7 @@ from learners.kernels import compiled
 
 SHARE = 0.001  # α, the part of the weights that each round divides among all experts
 ABSENT = math.inf  # the loss of an expert that takes no part in a round
+LEAST_WEIGHT = 0.01  # experts with a smaller weight are left out of predictions, which saves time
 
 
 @compiled

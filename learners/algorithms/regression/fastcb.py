@@ -13,7 +13,7 @@ import numpy as np
 import pydantic
 
 from learners.algorithms.regression.change_test import ChangeTest, Past, detect_change, note_round
-from learners.algorithms.regression.expert_mixture import ABSENT, SHARE, reweigh
+from learners.algorithms.regression.expert_mixture import ABSENT, LEAST_WEIGHT, SHARE, reweigh
 from learners.algorithms.regression.feature_scales import (
     CENTRED,
     OUTLIERS,
@@ -22,9 +22,8 @@ from learners.algorithms.regression.feature_scales import (
     measure,
     outlier_warnings,
     overlap_of,
+    relative_values,
     size_of,
-    without_zeros,
-    write_relative,
 )
 from learners.algorithms.regression.forgetting import HalfLife, discount, forget_rows
 from learners.algorithms.regression.growing_learner import (
@@ -38,27 +37,21 @@ from learners.algorithms.regression.growing_learner import (
     rows_of_entries,
 )
 from learners.algorithms.regression.logistic_models import (
-    add_label_chances,
-    add_softmax_chances,
+    RowInformation,
+    RowWeights,
+    add_chances,
     clipped,
     log_loss,
     step_size,
     teach_label,
     teach_softmax,
 )
-from learners.algorithms.regression.whitened_steps import step_label, step_softmax, whiten
+from learners.algorithms.regression.whitened_steps import WhitenedWeights, Whitening, step_label, step_softmax, whiten
 from learners.base import BaseRates, BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, has_choice, most_entries, narrow, row, widen
-from learners.layouts import (
-    MOST_SQUARED,
-    Count,
-    Layout,
-    RowSquares,
-    RowVectors,
-    SquaredRowVectors,
-)
+from learners.layouts import MOST_SQUARED, Count, Layout
 from learners.learner import WithoutEvidence
 from learners.mathematics.exploration import relative_gap_weight, weigh_by_relative_gap
 from learners.mathematics.guarantees import uncovered
@@ -66,12 +59,10 @@ from learners.mathematics.guarantees import uncovered
 _LARGE_OVERLAP = 64.0  # mean overlap of contexts from which noise may swamp what weights learn
 _FEW_LABELS = 20  # with more, each has so few rewards that weights must learn all they can from them
 
-_LEAST_WEIGHT = 0.01  # experts with a smaller weight are left out of predictions, which saves time
-
 _LABEL, _SOFTMAX, _WHITENED_LABEL, _WHITENED_SOFTMAX, _RATES = range(5)  # positions in `FastCbState.experts`
 _REWARDS, _SERVED = range(2)  # rows of `FastCbState.rates`
 _LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbState.sums`
-_ROUNDS, _RESTARTS, _USED = range(3)  # positions in `FastCbState.counts`; the last three are those of `feature_scales`
+_ROUNDS, _RESTARTS, _USED = range(3)  # positions in `FastCbState.counts`; `feature_scales` has the others
 
 
 class FastCbState(NamedTuple):
@@ -83,16 +74,18 @@ class FastCbState(NamedTuple):
     scales: Annotated[FloatArray, Layout("float64", ("R", "7"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
     latest: Annotated[IntArray, Layout("int64", ("R",), least=0.0)]  # the last round with the feature
-    label_weights: RowVectors  # W of the one-vs-rest model
-    label_information: RowSquares  # G, sums of squared gradients
-    softmax_weights: RowVectors  # V of the softmax model
-    softmax_information: RowSquares  # H, sums of squared gradients
-    whitening: Annotated[FloatArray, Layout("float64", ("S", "S"), least=-1.0)]  # A - I, of `whitened_steps`
-    whitened_label_weights: SquaredRowVectors
-    whitened_softmax_weights: SquaredRowVectors
+    label_weights: RowWeights  # W of the one-vs-rest model
+    label_information: RowInformation  # G, sums of squared gradients
+    softmax_weights: RowWeights  # V of the softmax model
+    softmax_information: RowInformation  # H, sums of squared gradients
+    whitening: Whitening
+    whitened_label_weights: WhitenedWeights
+    whitened_softmax_weights: WhitenedWeights
     curvature: Annotated[FloatArray, Layout("float64", ("2", "K"), least=0.0)]  # of the whitened models
     rates: Annotated[FloatArray, Layout("float64", ("2", "K"), least=0.0)]  # the reward and the rounds of each label
-    experts: Annotated[FloatArray, Layout("float64", ("5",), least=0.0)]  # their weights in the mixture, which sum to 1
+    experts: Annotated[
+        FloatArray, Layout("float64", ("5",), least=0.0, most=1.0)
+    ]  # weights in the mixture; their sum is 1
     sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖², Σ overlap
     change: ChangeTest
     counts: Annotated[IntArray, Layout("int64", ("6",), least=0.0)]
@@ -155,7 +148,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
             "loss of their mixture, evaluated when each round is folded, exceeds that of any one expert, while the "
             f"same experts take part, by at most {math.log(_RATES + 1) - math.log(SHARE):.1f} + "
             f"{-math.log1p(-SHARE):.4f} T over T rounds"
-            f"{self._restart_guarantee}. Decisions leave out experts whose weight is below {_LEAST_WEIGHT:.0%}",
+            f"{self._restart_guarantee}. Decisions leave out experts whose weight is below {LEAST_WEIGHT:.0%}",
             "the exploration with a fixed γ, at least 10 K and tuned to L* and R, over predictions with regret R in "
             f"log loss against the true probabilities; its expected regret is of order √(K L* R) + K R{extra}, where "
             "L* is the expected number of mistakes of the best label for each context, and each round is folded "
@@ -173,7 +166,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
 
     def decide_cost(self, nonzeros: int) -> int:
         entries = min(nonzeros, self.most_rows)
-        return (4 if self.most_rows <= MOST_SQUARED else 2) * self.problem.n_labels * (entries + 10) + nonzeros
+        return 2 * self.problem.n_labels * (entries + min(entries, MOST_SQUARED) + 20) + nonzeros
 
     def fold_cost(self, nonzeros: int) -> int:
         entries, squared = min(nonzeros, self.most_rows), min(self.most_rows, MOST_SQUARED)
@@ -199,13 +192,12 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
 
         def mixed(i: IntArray) -> FloatArray:
             added: FloatArray = weights[_LABEL] * state.label_weights[i] + weights[_SOFTMAX] * state.softmax_weights[i]
-            of = i < squared
-            added[of] += weights[_WHITENED_LABEL] * state.whitened_label_weights[i[of]]
-            added[of] += weights[_WHITENED_SOFTMAX] * state.whitened_softmax_weights[i[of]]
+            near = i < squared
+            added[near] += weights[_WHITENED_LABEL] * state.whitened_label_weights[i[near]]
+            added[near] += weights[_WHITENED_SOFTMAX] * state.whitened_softmax_weights[i[near]]
             return added
 
-        centred = centred_rows(state.counts, len(state.means))
-        measured = state.scales, state.means, state.rounds.item(), centred
+        measured = state.scales, state.means, state.rounds.item(), centred_rows(state.counts, len(state.means))
         return added_by_entries(*measured, rows_of_entries(state, contexts), contexts.values, mixed)
 
     @property
@@ -230,17 +222,16 @@ def _decide(
     _: FloatArray,
 ) -> None:
     state, K = borrowed(owned), distributions.shape[1]
-    seen, centred = state.rounds.item(), centred_rows(state.counts, len(state.means))
-    room = most_entries(contexts.starts) + centred
+    scales, means, counts, seen = state.scales, state.means, state.counts, state.rounds.item()
+    room = most_entries(contexts.starts) + centred_rows(counts, len(means))
     scratch = np.empty(2 * K + 2 * room)  # one array, because each allocation takes as long as several scores
     h, s, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
     loss = state.sums[_LOSS]
-    gap_weight = relative_gap_weight(parameters.gap_scale, K, loss, state.counts[_ROUNDS] - loss)
+    gap_weight = relative_gap_weight(parameters.gap_scale, K, loss, counts[_ROUNDS] - loss)
     for i in range(len(distributions)):
         indices, values = row(contexts, i)
-        written = write_relative(state.scales, state.means, seen, centred, indices, values, where, relative)
-        n = without_zeros(where, relative, written)
+        n = relative_values(scales, means, counts, seen, indices, values, where, relative)
         among = _predict(state, where[:n], relative[:n], eligible, i, s, h)
         weigh_by_relative_gap(h[:among], gap_weight, parameters.least_exploration, distributions[i][:among])
         widen(eligible, i, distributions[i])
@@ -251,25 +242,15 @@ def _predict(
     state: FastCbState, where: IntArray, z: FloatArray, eligible: BoolArray, i: int, s: FloatArray, h: FloatArray
 ) -> int:
     """Write the mixture for the K' labels eligible in context i to h[:K']; return K'. Overwrites s (K,)."""
-    w, h[:], total = state.experts, 0.0, 0.0
+    experts, h[:] = state.experts, 0.0
     near = first_rows(where, z, len(state.whitening))
-    if w[_LABEL] >= _LEAST_WEIGHT:
-        total += w[_LABEL]
-        add_label_chances(w[_LABEL], state.label_weights, where, z, eligible, i, s, h)
-    if w[_SOFTMAX] >= _LEAST_WEIGHT:
-        total += w[_SOFTMAX]
-        add_softmax_chances(w[_SOFTMAX], state.softmax_weights, where, z, eligible, i, s, h)
-    if w[_WHITENED_LABEL] >= _LEAST_WEIGHT:
-        total += w[_WHITENED_LABEL]
-        W, weight = state.whitened_label_weights, w[_WHITENED_LABEL]
-        add_label_chances(weight, W, where[:near], z[:near], eligible, i, s, h)
-    if w[_WHITENED_SOFTMAX] >= _LEAST_WEIGHT:
-        total += w[_WHITENED_SOFTMAX]
-        V, weight = state.whitened_softmax_weights, w[_WHITENED_SOFTMAX]
-        add_softmax_chances(weight, V, where[:near], z[:near], eligible, i, s, h)
-    if w[_RATES] >= _LEAST_WEIGHT or total == 0.0:  # only a corrupt state favours no expert
-        total = max(1e-300, total + w[_RATES])
-        _add_rates(w[_RATES], state.rates, eligible, i, s, h)
+    W, V = state.label_weights, state.softmax_weights
+    total = add_chances(experts[:_WHITENED_LABEL], W, V, where, z, eligible, i, s, h)
+    W, V = state.whitened_label_weights, state.whitened_softmax_weights
+    total += add_chances(experts[_WHITENED_LABEL:_RATES], W, V, where[:near], z[:near], eligible, i, s, h)
+    if experts[_RATES] >= LEAST_WEIGHT or total == 0.0:  # only a corrupt state favours no expert
+        total = max(1e-300, total + experts[_RATES])
+        _add_rates(experts[_RATES], state.rates, eligible, i, s, h)
     n = len(h) if eligible.shape[1] == 0 else int(np.count_nonzero(eligible[i]))
     for k in range(n):
         h[k] = clipped(h[k] / total)
@@ -333,9 +314,7 @@ def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> 
             room = most + counts[CENTRED]
             scratch = np.empty(K + 2 * room)
         q, relative, where = scratch[:K], scratch[K : K + room], scratch[K + room :].view(np.int64)
-        centred = centred_rows(counts, len(means))
-        written = write_relative(scales, means, seen, centred, indices, values, where, relative)
-        n = without_zeros(where, relative, written)
+        n = relative_values(scales, means, counts, seen, indices, values, where, relative)
         i, z = where[:n], relative[:n]
         counts[_USED] = max(counts[_USED], highest_row(i))
         _forget(parameters.discount, seen, state.latest, i, models, curvature, rates)
@@ -343,7 +322,7 @@ def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> 
         if K <= _FEW_LABELS:
             sums[_OVERLAPS] += overlap_of(scales, seen, i, z)
         _teach(parameters, models, sums, counts[_ROUNDS], rounds, t, i, z, q, losses)
-        if counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL] + state.experts[_WHITENED_SOFTMAX] > _LEAST_WEIGHT:
+        if counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL:_RATES].sum() >= LEAST_WEIGHT:
             near = first_rows(i, z, len(A))
             _teach_whitened(whitened, seen, min(counts[_USED], len(A)), rounds, t, i[:near], z[:near], q, v, losses)
         helps = counts[_USED] <= 1 or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
@@ -388,7 +367,10 @@ def _restart(state: FastCbState) -> None:
         weights[:] = 0.0
     state.sums[:] = 0.0
     state.change[:] = 0.0
+    ended = state.experts[_WHITENED_LABEL:_RATES].sum() == 0.0  # their matrix has not learned all contexts
     state.experts[:] = 1.0 / len(state.experts)
+    if ended:
+        state.experts[_WHITENED_LABEL:_RATES] = 0.0
     state.counts[_ROUNDS] = 0
     state.counts[_RESTARTS] += 1
 

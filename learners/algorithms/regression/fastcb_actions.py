@@ -1,6 +1,6 @@
 """FastCB for actions: one regression of the reward on the features of context and action.
 
-The exploration and the steps are those of `fastcb` for labels. K is the number of eligible candidates.
+It explores and learns as `fastcb` does for labels. K is the number of eligible candidates.
 """
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -10,7 +10,7 @@ import pydantic
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
-from learners.algorithms.regression.expert_mixture import ABSENT, reweigh
+from learners.algorithms.regression.expert_mixture import ABSENT, LEAST_WEIGHT, reweigh
 from learners.algorithms.regression.feature_scales import (
     CENTRED,
     OUTLIERS,
@@ -19,9 +19,8 @@ from learners.algorithms.regression.feature_scales import (
     measure,
     outlier_warnings,
     overlap_of,
+    relative_values,
     size_of,
-    without_zeros,
-    write_relative,
 )
 from learners.algorithms.regression.forgetting import HalfLife, discount, forget_rows
 from learners.algorithms.regression.growing_learner import (
@@ -41,20 +40,26 @@ from learners.algorithms.regression.growing_learner import (
     rows_of_entries,
     to_rows,
 )
-from learners.algorithms.regression.logistic_models import clipped, logistic_chance, step_size, teach_label
-from learners.algorithms.regression.whitened_steps import step_label, whiten
+from learners.algorithms.regression.logistic_models import (
+    RowInformation,
+    RowWeights,
+    clipped,
+    label_chance,
+    step_size,
+    teach_label,
+)
+from learners.algorithms.regression.whitened_steps import WhitenedWeights, Whitening, step_label, whiten
 from learners.base import Contexts, FloatArray, IntArray, NormPolicy
 from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, most_entries, row
-from learners.layouts import MOST_SQUARED, Count, Layout, RowSquares, RowVectors, SquaredRowVectors
+from learners.layouts import MOST_SQUARED, Count, Layout
 from learners.mathematics.exploration import relative_gap_weight, weigh_by_relative_gap
 from learners.mathematics.guarantees import uncovered
 
-_LEAST_WEIGHT = 0.01  # with more than 80 features, the whitened regression ends when its weight is less
 _PLAIN, _WHITENED = range(2)  # positions in `FastCbActionsState.experts`
 _LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbActionsState.sums`
-_USED = 0  # position in `FastCbActionsState.counts`; the last three are those of `feature_scales`
+_USED = 0  # position in `FastCbActionsState.counts`; `feature_scales` has the others
 
 
 class FastCbActionsState(NamedTuple):
@@ -66,12 +71,14 @@ class FastCbActionsState(NamedTuple):
     scales: Annotated[FloatArray, Layout("float64", ("R", "7"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
     latest: Annotated[IntArray, Layout("int64", ("R",), least=0.0)]  # the last round with the feature
-    weights: RowVectors  # w, which multiplies relative values; one column
-    information: RowSquares  # sums of squared gradients, one column
-    whitening: Annotated[FloatArray, Layout("float64", ("S", "S"), least=-1.0)]  # A - I, of `whitened_steps`
-    whitened_weights: SquaredRowVectors  # one column
+    weights: RowWeights  # w, which multiplies relative values; one column
+    information: RowInformation  # sums of squared gradients, one column
+    whitening: Whitening
+    whitened_weights: WhitenedWeights  # one column
     curvature: Annotated[FloatArray, Layout("float64", ("1",), least=0.0)]  # of the whitened regression
-    experts: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # their weights in the mixture, which sum to 1
+    experts: Annotated[
+        FloatArray, Layout("float64", ("2",), least=0.0, most=1.0)
+    ]  # weights in the mixture; their sum is 1
     sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖², Σ overlap
     counts: Annotated[IntArray, Layout("int64", ("4",), least=0.0)]
     """Rows in use, rounds with outliers, whether there is an intercept, and 1 + the last centred row."""
@@ -146,8 +153,8 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
         def mixed(i: IntArray) -> FloatArray:
             added: FloatArray = weights[_PLAIN] * state.weights[i]
-            of = i < squared
-            added[of] += weights[_WHITENED] * state.whitened_weights[i[of]]
+            near = i < squared
+            added[near] += weights[_WHITENED] * state.whitened_weights[i[near]]
             return added
 
         measured = state.scales, state.means, state.rounds.item(), centred_rows(state.counts, len(state.means))
@@ -178,16 +185,15 @@ def _decide(
 ) -> None:
     state = borrowed(owned)
     vectors, starts, eligible = in_rows(state, candidates.vectors, READ), candidates.starts, candidates.eligible
-    seen, centred = state.rounds.item(), centred_rows(state.counts, len(state.means))
-    room, most = most_entries(vectors.starts) + centred, most_entries(starts)
+    scales, means, counts, seen = state.scales, state.means, state.counts, state.rounds.item()
+    room, most = most_entries(vectors.starts) + centred_rows(counts, len(means)), most_entries(starts)
     relative, where, f, p = np.empty(room), np.empty(room, np.int64), np.empty(most), np.empty(most)
     for t in range(len(starts) - 1):
         m = 0
         for a in range(starts[t], starts[t + 1]):
             if len(eligible) == 0 or eligible[a]:
                 indices, values = row(vectors, a)
-                written = write_relative(state.scales, state.means, seen, centred, indices, values, where, relative)
-                n = without_zeros(where, relative, written)
+                n = relative_values(scales, means, counts, seen, indices, values, where, relative)
                 f[m] = _chance(state, where[:n], relative[:n])
                 m += 1
         loss = state.sums[_LOSS]
@@ -205,21 +211,11 @@ def _decide(
 @compiled
 def _chance(state: FastCbActionsState, where: IntArray, z: FloatArray) -> float:
     """Return the predicted reward of a candidate with relative values z, in the rows `where`."""
-    experts, chance = state.experts, 0.0
-    if experts[_PLAIN] > 0.0:
-        chance += experts[_PLAIN] * logistic_chance(_score(state.weights, where, z))
-    if experts[_WHITENED] > 0.0:
+    chance = state.experts[_PLAIN] * label_chance(state.weights, 0, where, z)
+    if state.experts[_WHITENED] > 0.0:
         near = first_rows(where, z, len(state.whitening))
-        chance += experts[_WHITENED] * logistic_chance(_score(state.whitened_weights, where[:near], z[:near]))
+        chance += state.experts[_WHITENED] * label_chance(state.whitened_weights, 0, where[:near], z[:near])
     return clipped(chance)
-
-
-@compiled
-def _score(w: FloatArray, where: IntArray, z: FloatArray) -> float:
-    s = 0.0
-    for position in range(len(z)):
-        s += z[position] * w[where[position], 0]
-    return s
 
 
 @compiled
@@ -239,9 +235,7 @@ def _fold(parameters: _Parameters, owned: FastCbActionsState, rounds: ActionRoun
         if room < most + counts[CENTRED]:
             room = most + counts[CENTRED]
             relative, where = np.empty(room), np.empty(room, np.int64)
-        centred = centred_rows(counts, len(state.means))
-        written = write_relative(state.scales, state.means, seen, centred, indices, values, where, relative)
-        n = without_zeros(where, relative, written)
+        n = relative_values(state.scales, state.means, counts, seen, indices, values, where, relative)
         counts[_USED] = max(counts[_USED], highest_row(where[:n]))
         _teach(parameters, state, rounds.rewards[t], where[:n], relative[:n], v)
 
@@ -262,7 +256,7 @@ def _teach(
     step = parameters.learning_rate * step_size(seen, state.sums[_SIZES], state.sums[_OVERLAPS])
     losses[_PLAIN] = teach_label(step, state.weights, state.information, 0, reward, where, z, size)
     most = len(state.whitening)
-    if used <= most or state.experts[_WHITENED] > _LEAST_WEIGHT:
+    if used <= most or state.experts[_WHITENED] >= LEAST_WEIGHT:
         near = first_rows(where, z, most)
         where, z = where[:near], z[:near]
         whitened = whiten(state.whitening, seen, min(used, most), where, z, v)

@@ -154,10 +154,20 @@ def outlier_warnings(rounds: int) -> list[str]:
 
 
 @compiled
-def without_zeros(where: IntArray, z: FloatArray, n: int) -> int:
-    """Move the relative values that are not 0 to the front; return their number."""
+def relative_values(
+    scales: FloatArray,
+    means: FloatArray,
+    counts: IntArray,
+    rounds: int,
+    indices: IntArray,
+    values: FloatArray,
+    where: IntArray,
+    z: FloatArray,
+) -> int:
+    """Write the relative values that are not 0; return their number. All else is as in `write_relative`."""
+    written = write_relative(scales, means, rounds, centred_rows(counts, len(means)), indices, values, where, z)
     end = 0
-    for position in range(n):
+    for position in range(written):
         if z[position] != 0.0:
             where[end], z[end] = where[position], z[position]
             end += 1

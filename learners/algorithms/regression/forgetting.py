@@ -30,11 +30,12 @@ def discount(half_life_rounds: float | None) -> float:
 
 @compiled
 def forget_rows(factor: float, rounds: int, latest: IntArray, indices: IntArray, sums: FloatArray) -> None:
-    """Discount the rows of sums (R, K) for the rounds since each was in `latest` (R,), which is not changed."""
+    """Discount the rows of sums (R, K) for the rounds since `latest` (R,), the last round with each row's feature."""
     elapsed, discounted = 0, 1.0
     for i in indices:
-        if rounds - latest[i] != elapsed:  # usually the same for all rows
-            elapsed = rounds - latest[i]
+        since = max(0, rounds - latest[i])  # only a corrupt state has a later round
+        if since != elapsed:  # usually the same for all rows
+            elapsed = since
             discounted = math.exp(math.log(factor) * elapsed)
         for k in range(sums.shape[1]):
             sums[i, k] *= discounted

@@ -9,13 +9,20 @@ whole matrix of second moments.
 """
 
 import math
+from typing import Annotated, TypeAlias
 
+from learners.algorithms.regression.expert_mixture import LEAST_WEIGHT
 from learners.base import BoolArray, FloatArray, IntArray, Rounds
 from learners.kernels import compiled, narrow, place_of, widen
+from learners.layouts import Layout
 from learners.mathematics.exploration import softmax
 from learners.mathematics.linear_algebra import score
 
-_LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the state finite for any data
+LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the state finite for any data
+RowWeights: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=-LARGEST_WEIGHT, most=LARGEST_WEIGHT)]
+RowInformation: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=0.0)]
+"""The weights of a model and the sums of squared gradients, which are its Fisher information beyond the prior."""
+
 _PRIOR = 20.0  # the initial Fisher information of each weight
 LEAST_CHANCE = 1e-6  # probabilities are at least this far from 0 and 1, so that one round costs at most 14 nats
 
@@ -27,29 +34,9 @@ _LARGEST_CHANGE = 6.0
 
 
 @compiled
-def add_label_chances(
-    share: float,
+def add_chances(
+    shares: FloatArray,
     W: FloatArray,
-    indices: IntArray,
-    z: FloatArray,
-    eligible: BoolArray,
-    i: int,
-    s: FloatArray,
-    h: FloatArray,
-) -> None:
-    """Add share · f_k, for the K' labels eligible in context i, to h[:K']; overwrite s (K,).
-
-    z are the context's values, and `indices` their rows in W.
-    """
-    s[:] = 0.0
-    score(W, indices, z, s)
-    for k in range(narrow(eligible, i, s)):
-        h[k] += share * logistic_chance(s[k])
-
-
-@compiled
-def add_softmax_chances(
-    share: float,
     V: FloatArray,
     indices: IntArray,
     z: FloatArray,
@@ -57,20 +44,43 @@ def add_softmax_chances(
     i: int,
     s: FloatArray,
     h: FloatArray,
-) -> None:
-    """Add share · q_k to h, as `add_label_chances` does for f_k."""
-    s[:] = 0.0
-    score(V, indices, z, s)
-    n = narrow(eligible, i, s)
-    softmax(s[:n], s[:n])
-    for k in range(n):
-        h[k] += share * clipped(s[k])
+) -> float:
+    """Add the chances f and q, each times its share, for the K' labels eligible in context i, to h[:K'].
+
+    z are the context's values, and `indices` their rows in W and V. Leaves out a model whose share is below
+    `LEAST_WEIGHT`; returns the sum of the others' shares. Overwrites s (K,).
+    """
+    total = 0.0
+    if shares[0] >= LEAST_WEIGHT:
+        total += shares[0]
+        s[:] = 0.0
+        score(W, indices, z, s)
+        for k in range(narrow(eligible, i, s)):
+            h[k] += shares[0] * logistic_chance(s[k])
+    if shares[1] >= LEAST_WEIGHT:
+        total += shares[1]
+        s[:] = 0.0
+        score(V, indices, z, s)
+        n = narrow(eligible, i, s)
+        softmax(s[:n], s[:n])
+        for k in range(n):
+            h[k] += shares[1] * clipped(s[k])
+    return total
 
 
 @compiled
 def logistic_chance(s: float) -> float:
     """Return 1/(1 + exp(-s)), clipped."""
     return clipped(1.0 / (1.0 + math.exp(-s)))
+
+
+@compiled
+def label_chance(W: FloatArray, k: int, indices: IntArray, z: FloatArray) -> float:
+    """Return f_k alone."""
+    s = 0.0
+    for position in range(len(z)):
+        s += z[position] * W[indices[position], k]
+    return logistic_chance(s)
 
 
 @compiled
@@ -101,17 +111,15 @@ def teach_label(
     W and G (R, K), the weights and the sums of squared gradients, change in place; the indices are rows of both, and
     `size` is ‖z‖².
     """
-    s = 0.0
-    for position in range(len(z)):
-        s += z[position] * W[indices[position], k]
-    chance = logistic_chance(s)
+    chance = label_chance(W, k, indices, z)
     residual = chance - reward
-    bounded = _bounded(step, _LARGEST_CHANGE, residual, size)
+    change = step * abs(residual) * size / _PRIOR
+    step = bounded(step, change, _LARGEST_CHANGE)
     for position in range(len(z)):
         i, g = indices[position], residual * z[position]
         information = G[i, k] + g * g
         G[i, k] = information
-        W[i, k] = moved(W[i, k], bounded * g / (_PRIOR + information))
+        W[i, k] = moved(W[i, k], step * g / (_PRIOR + information))
     return log_loss(chance, reward)
 
 
@@ -126,15 +134,15 @@ def log_loss(chance: float, reward: float) -> float:
 
 
 @compiled
-def _bounded(step: float, most: float, residual: float, size: float) -> float:
-    change = step * abs(residual) * size / _PRIOR
+def bounded(step: float, change: float, most: float) -> float:
+    """Return a step that changes a score by `change`, shortened if that exceeds `most`."""
     return step if change <= most else step * most / change
 
 
 @compiled
 def moved(weight: float, step: float) -> float:
     """Return a weight after a step down, clipped."""
-    return min(_LARGEST_WEIGHT, max(-_LARGEST_WEIGHT, weight - step))
+    return min(LARGEST_WEIGHT, max(-LARGEST_WEIGHT, weight - step))
 
 
 @compiled
@@ -157,14 +165,15 @@ def teach_softmax(
     """
     label = rounds.labels[t]
     loss = softmax_gradient(V, rounds, t, indices, z, q)
-    bounded = _bounded(growth * step, growth * _LARGEST_CHANGE, q[label], size)
+    change = growth * step * abs(q[label]) * size / _PRIOR
+    step = bounded(growth * step, change, growth * _LARGEST_CHANGE)
     for position in range(len(z)):
         i, x = indices[position], z[position]
         for k in range(len(q)):
             g = q[k] * x
             information = H[i, k] + g * g
             H[i, k] = information
-            V[i, k] = moved(V[i, k], bounded * g / (_PRIOR + information))
+            V[i, k] = moved(V[i, k], step * g / (_PRIOR + information))
     return loss
 
 

@@ -7,12 +7,25 @@ if that is proportional to the second moments of all contexts: the Kronecker fac
 however many labels there are. Its update is that of Sherman and Morrison 1950.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
-from learners.algorithms.regression.logistic_models import log_loss, logistic_chance, moved, softmax_gradient
+from learners.algorithms.regression.logistic_models import (
+    LARGEST_WEIGHT,
+    bounded,
+    label_chance,
+    log_loss,
+    moved,
+    softmax_gradient,
+)
 from learners.base import FloatArray, IntArray, Rounds
 from learners.kernels import compiled
+from learners.layouts import Layout
 from learners.mathematics.linear_algebra import score
+
+Whitening: TypeAlias = Annotated[FloatArray, Layout("float64", ("S", "S"), least=-1.0, most=1.0)]  # A - I
+WhitenedWeights: TypeAlias = Annotated[
+    FloatArray, Layout("float64", ("S", "K"), least=-LARGEST_WEIGHT, most=LARGEST_WEIGHT)
+]
 
 _LABEL_RATE, _SOFTMAX_RATE = 1.0, 2.0  # η: 1 is a Newton step; larger ones learn faster from few rounds
 _PRIOR = 2.0  # the initial curvature of a label
@@ -61,13 +74,10 @@ def step_label(
 
     W (S, K), the weights, and the curvature (K,) change in place.
     """
-    s = 0.0
-    for position in range(len(z)):
-        s += z[position] * W[indices[position], k]
-    chance = logistic_chance(s)
+    chance = label_chance(W, k, indices, z)
     curvature[k] += max(_LEAST_CURVATURE, chance * (1.0 - chance))
     step = _LABEL_RATE * (chance - reward) / (_PRIOR + curvature[k])
-    step = _bounded(step, abs(step) * whitened.size)
+    step = bounded(step, abs(step) * whitened.size, _LARGEST_CHANGE)
     for i in range(whitened.used):
         W[i, k] = moved(W[i, k], step * whitened.direction[i])
     return log_loss(chance, reward)
@@ -90,14 +100,9 @@ def step_softmax(
         curvature[k] += q[k] * q[k]
         q[k] *= _SOFTMAX_RATE / (_PRIOR + curvature[k])
         largest = max(largest, abs(q[k]))
-    factor = _bounded(1.0, largest * whitened.size)
+    factor = bounded(1.0, largest * whitened.size, _LARGEST_CHANGE)
     for i in range(whitened.used):
         step = factor * whitened.direction[i]
         for k in range(len(q)):
             V[i, k] = moved(V[i, k], step * q[k])
     return loss
-
-
-@compiled
-def _bounded(step: float, change: float) -> float:
-    return step if change <= _LARGEST_CHANGE else step * _LARGEST_CHANGE / change
