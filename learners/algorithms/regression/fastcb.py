@@ -16,6 +16,7 @@ from learners.algorithms.regression.change_test import ChangeTest, Past, detect_
 from learners.algorithms.regression.expert_mixture import ABSENT, LEAST_WEIGHT, SHARE, reweigh
 from learners.algorithms.regression.feature_scales import (
     CENTRED,
+    INTERCEPT,
     OUTLIERS,
     added_by_entries,
     centred_rows,
@@ -325,7 +326,8 @@ def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> 
         if counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL:_RATES].sum() >= LEAST_WEIGHT:
             near = first_rows(i, z, len(A))
             _teach_whitened(whitened, seen, min(counts[_USED], len(A)), rounds, t, i[:near], z[:near], q, v, losses)
-        helps = counts[_USED] <= 1 or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
+        is_constant = counts[_USED] <= 1 and counts[INTERCEPT] > 0
+        helps = is_constant or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
         _teach_rates(rates, helps, rounds.labels[t], rounds.rewards[t], losses)
         if has_choice(rounds.eligible, t):
             reweigh(state.experts, losses)

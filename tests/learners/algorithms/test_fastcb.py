@@ -499,3 +499,11 @@ def test_a_restart_does_not_bring_back_models_that_ended() -> None:
         if restarts > before:
             assert state.experts[2:4].tolist() == [0.0, 0.0]
     assert restarts > 0
+
+
+def test_a_single_number_is_no_constant() -> None:
+    rng, n = np.random.default_rng(14), 10_000
+    columns = rng.normal(size=(n, 1))
+    labels = ((columns[:, 0] > 0) ^ (rng.random(n) < 0.1)).astype(np.int64)
+    wrong = simulate(FastCb(problem=Problem(2, 1)), Contexts.dense(columns), labels, rng.random(n)).mistakes
+    assert wrong.mean() <= 0.12
