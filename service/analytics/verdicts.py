@@ -94,8 +94,11 @@ class _Case:
         """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
         if self.chance is None or self.chance.covered < REPRESENTED or self.latest.rounds < ENOUGH_ROUNDS:
             return None
-        mean, high, earned = self.chance.estimate.mean, self.chance.estimate.high, self.earned.mean or 0.0
+        mean, low, high, _ = self.chance.estimate
+        earned = self.earned.mean or 0.0
         if mean is None or self.beaten is not None or earned > min(high, mean + min(LARGE, LARGE_PART * mean)):
+            return None
+        if earned - low > 2.0 * LARGE:  # too few draws explore to tell
             return None
         return uniform_value(self.statistics)
 

@@ -79,7 +79,7 @@ class NamedKind(ContextKind[NamedContext]):
     form = "an object of names and values for named ones"
     wanted = "an object of names and values"
     example = '{"age": 41, "country": "FR", "tags": ["new", "mobile"]}'
-    smaller = ", choose a smaller features.size, or omit learner"
+    smaller = " or choose a smaller features.size"
 
     def __init__(self, features: NamedFeatures) -> None:
         self._features = features

@@ -59,11 +59,14 @@ from learners.mathematics.guarantees import uncovered
 
 _LARGE_OVERLAP = 64.0  # mean overlap of contexts from which noise may swamp what weights learn
 _FEW_LABELS = 20  # with more, each has so few rewards that weights must learn all they can from them
+_MANY_VALUES = 12.0
+"""The mean ‖z‖² from which whitened models take part. They learn so fast from few values that they are sure of labels
+that were hardly served, and exploration ends."""
 
 _LABEL, _SOFTMAX, _WHITENED_LABEL, _WHITENED_SOFTMAX, _RATES = range(5)  # positions in `FastCbState.experts`
 _REWARDS, _SERVED = range(2)  # rows of `FastCbState.rates`
 _LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbState.sums`
-_ROUNDS, _RESTARTS, _USED = range(3)  # positions in `FastCbState.counts`; `feature_scales` has the others
+_ROUNDS, _RESTARTS, _USED, _LEARNED = range(4)  # positions in `FastCbState.counts`; `feature_scales` has the others
 
 
 class FastCbState(NamedTuple):
@@ -89,9 +92,9 @@ class FastCbState(NamedTuple):
     ]  # weights in the mixture; their sum is 1
     sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖², Σ overlap
     change: ChangeTest
-    counts: Annotated[IntArray, Layout("int64", ("6",), least=0.0)]
-    """Rounds since the last restart, restarts, rows in use, rounds with outliers, whether there is an intercept, and
-    1 + the last centred row."""
+    counts: Annotated[IntArray, Layout("int64", ("7",), least=0.0)]
+    """Rounds since the last restart, restarts, rows in use, rounds that `whitening` has learned, rounds with outliers,
+    whether there is an intercept, and 1 + the last centred row."""
     rounds: Count  # rounds folded so far
 
 
@@ -111,13 +114,13 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     Memory is 4·K + 12 numbers per row, and at most 6,400 + 160·K more. Rows double as features occur, up to
     `max_features`. Contexts need no scaling: each feature is divided by its typical size, and if one feature never
     changes, features that nearly all contexts have are taken relative to their mean. A logistic regression per label
-    and one softmax regression predict each label's probability of being right. Both exist a second time for the first
-    80 features, with steps that allow for correlated features. Without features, and with up to 20 labels if contexts
-    overlap much, as embeddings do, the labels' reward rates are an expert too. The mixture h weighs experts by their
-    likelihood of recent feedback. With L and R the sums of 1 - reward and of rewards since the last restart,
-    γ = max(10 K, c √(K (1 + min(L, K R)))) and l = min(1 - h_leader, K h_leader), each other label k is
-    answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback updates the
-    current models, at scores recomputed for its context.
+    and one softmax regression predict each label's probability of being right. Where contexts have about 12 values or
+    more, both exist a second time for the first 80 features, with steps that allow for correlated features. Without
+    features, and with up to 20 labels if contexts overlap much, as embeddings do, the labels' reward rates are an
+    expert too. The mixture h weighs experts by their likelihood of recent feedback. With L and R the sums of 1 - reward
+    and of rewards since the last restart, γ = max(10 K, c √(K (1 + min(L, K R)))) and l = min(1 - h_leader,
+    K h_leader), each other label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the
+    rest. Late feedback updates the current models, at scores recomputed for its context.
     """
 
     algorithm = "fastcb"
@@ -182,7 +185,8 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         return super().warnings(state) + outlier_warnings(int(state.counts[OUTLIERS]))
 
     def base_rates(self, state: FastCbState, /) -> BaseRates:
-        return BaseRates((state.rates[_REWARDS] + 0.5) / (state.rates[_SERVED] + 1.0), float(state.experts[_RATES]))
+        rates = np.array([_rate(state.rates, k) for k in range(self.problem.n_labels)])
+        return BaseRates(rates, float(state.experts[_RATES]))
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
         """Return what each of m entries adds to the models' mean score, weighted as in the mixture, (m, K).
@@ -269,8 +273,7 @@ def _add_rates(weight: float, rates: FloatArray, eligible: BoolArray, i: int, s:
 @compiled
 def _rate(rates: FloatArray, k: int) -> float:
     """Return the reward rate of label k, as if half a reward in one more round had come first."""
-    rate: float = (rates[_REWARDS, k] + 0.5) / (rates[_SERVED, k] + 1.0)
-    return rate
+    return clipped((rates[_REWARDS, k] + 0.5) / (rates[_SERVED, k] + 1.0))
 
 
 # --- fold
@@ -323,9 +326,10 @@ def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> 
         if K <= _FEW_LABELS:
             sums[_OVERLAPS] += overlap_of(scales, seen, i, z)
         _teach(parameters, models, sums, counts[_ROUNDS], rounds, t, i, z, q, losses)
-        if counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL:_RATES].sum() >= LEAST_WEIGHT:
+        fits = counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL:_RATES].sum() >= LEAST_WEIGHT
+        if fits and sums[_SIZES] >= _MANY_VALUES * counts[_ROUNDS]:
             near = first_rows(i, z, len(A))
-            _teach_whitened(whitened, seen, min(counts[_USED], len(A)), rounds, t, i[:near], z[:near], q, v, losses)
+            _teach_whitened(whitened, counts, rounds, t, i[:near], z[:near], q, v, losses)
         is_constant = counts[_USED] <= 1 and counts[INTERCEPT] > 0
         helps = is_constant or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
         _teach_rates(rates, helps, rounds.labels[t], rounds.rewards[t], losses)
@@ -369,10 +373,7 @@ def _restart(state: FastCbState) -> None:
         weights[:] = 0.0
     state.sums[:] = 0.0
     state.change[:] = 0.0
-    ended = state.experts[_WHITENED_LABEL:_RATES].sum() == 0.0  # their matrix has not learned all contexts
     state.experts[:] = 1.0 / len(state.experts)
-    if ended:
-        state.experts[_WHITENED_LABEL:_RATES] = 0.0
     state.counts[_ROUNDS] = 0
     state.counts[_RESTARTS] += 1
 
@@ -422,8 +423,7 @@ def _teach(
 @compiled
 def _teach_whitened(
     models: _WhitenedModels,
-    seen: int,
-    used: int,
+    counts: IntArray,
     rounds: Rounds,
     t: int,
     where: IntArray,
@@ -434,7 +434,8 @@ def _teach_whitened(
 ) -> None:
     """Update the models by whitened steps, and write their losses."""
     A, W, V, curvature = models
-    whitened = whiten(A, seen, used, where, z, v)
+    counts[_LEARNED] += 1
+    whitened = whiten(A, counts[_LEARNED], min(counts[_USED], len(A)), where, z, v)
     label, reward = rounds.labels[t], rounds.rewards[t]
     losses[_WHITENED_LABEL] = step_label(W, curvature[0], label, reward, where, z, whitened)
     if has_choice(rounds.eligible, t):

@@ -66,8 +66,9 @@ def test_wrong_arrays_are_refused(life: Life) -> None:
             field[None],
             np.zeros((2, 3, 1)),
         ]
-        if state_layout(life.learner)[name].most < np.inf:
-            wrong += [np.full_like(field, -1), np.full_like(field, state_layout(life.learner)[name].most + 1)]
+        layout = state_layout(life.learner)[name]
+        if layout.most < np.inf:
+            wrong += [np.full_like(field, layout.least - 1), np.full_like(field, layout.most + 1)]
         if field.dtype == np.float64:
             wrong += [np.where(np.arange(field.size).reshape(field.shape) == 0, bad, field) for bad in (np.nan, np.inf)]
         for array in wrong:

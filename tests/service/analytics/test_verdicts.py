@@ -192,6 +192,16 @@ def test_what_was_never_tried_is_not_called_chance() -> None:
     assert found.verdict == "leaning", found.reason
 
 
+@pytest.mark.parametrize(("high", "low"), [(0.9, 0.7), (0.95, 0.8), (0.6, 0.4)])
+def test_a_healthy_model_that_explores_little_is_not_called_chance(high: float, low: float) -> None:
+    """The few draws that explore leave the reward of uniform draws unknown."""
+    logs = [played(*world(2500, high, low), seed) for seed in range(12)]
+    better = [rows for rows in logs if rows["reward"][-1000:].mean() > (high + 2 * low) / 3 + 0.05]
+    words = [verdict_of(subject(), counted(rows)).verdict for rows in better]
+    assert "at_chance" not in words
+    assert len(words) > 6
+
+
 def contextual(best: list[float], n: int = 4000) -> Table:
     half = np.arange(n)[:, None] % 2 == 0
     distribution = np.where(half, [0.99, 0.005, 0.005], [0.005, 0.99, 0.005])
