@@ -49,7 +49,10 @@ def compare(
     ] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Try other settings of each learner too.")] = False,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="Play the rows in their order, which data that drift need.")
+        bool,
+        typer.Option(
+            "--in-order", help="Play the rows in their order, which data that drift need; then again from the first."
+        ),
     ] = False,
     seeds: Annotated[int, typer.Option(min=1, help="Orders and draws; at least 2 for intervals.")] = 5,
     rounds: Annotated[
