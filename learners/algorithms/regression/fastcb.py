@@ -38,6 +38,7 @@ from learners.algorithms.regression.growing_learner import (
     rows_of_entries,
 )
 from learners.algorithms.regression.logistic_models import (
+    LEAST_CHANCE,
     RowInformation,
     RowWeights,
     add_chances,
@@ -59,18 +60,19 @@ from learners.mathematics.guarantees import uncovered
 
 _LARGE_OVERLAP = 64.0  # mean overlap of contexts from which noise may swamp what weights learn
 _FEW_LABELS = 20  # with more, each has so few rewards that weights must learn all they can from them
-_MANY_VALUES = 12.0
-"""The mean ‖z‖² from which whitened models take part. They learn so fast from few values that they are sure of labels
-that were hardly served, and exploration ends."""
+_LARGE_PRODUCT = 12.0
+"""The mean (z'z₂)² of consecutive contexts from which whitened models take part: about d for d uncorrelated features,
+and more for correlated ones. From less, they learn so fast that they are sure of labels that were hardly served, and
+exploration ends."""
 
 _LABEL, _SOFTMAX, _WHITENED_LABEL, _WHITENED_SOFTMAX, _RATES = range(5)  # positions in `FastCbState.experts`
 _REWARDS, _SERVED = range(2)  # rows of `FastCbState.rates`
-_LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbState.sums`
+_LOSS, _SIZES, _OVERLAPS, _PRODUCTS = range(4)  # positions in `FastCbState.sums`
 _ROUNDS, _RESTARTS, _USED, _LEARNED = range(4)  # positions in `FastCbState.counts`; `feature_scales` has the others
 
 
 class FastCbState(NamedTuple):
-    """4·K + 12 numbers for each of R rows, 2·K + S for the first S, and a few more. R doubles when rows are needed."""
+    """4·K + 12 numbers for each of R rows, 2·K + S + 1 for the first S, and a few more. R doubles when rows occur."""
 
     features: RowFeatures
     slots: RowSlots
@@ -82,6 +84,7 @@ class FastCbState(NamedTuple):
     label_information: RowInformation  # G, sums of squared gradients
     softmax_weights: RowWeights  # V of the softmax model
     softmax_information: RowInformation  # H, sums of squared gradients
+    previous: Annotated[FloatArray, Layout("float64", ("S",), least=-5.0, most=5.0)]  # z of the last round
     whitening: Whitening
     whitened_label_weights: WhitenedWeights
     whitened_softmax_weights: WhitenedWeights
@@ -90,7 +93,8 @@ class FastCbState(NamedTuple):
     experts: Annotated[
         FloatArray, Layout("float64", ("5",), least=0.0, most=1.0)
     ]  # weights in the mixture; their sum is 1
-    sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖², Σ overlap
+    sums: Annotated[FloatArray, Layout("float64", ("4",), least=0.0)]
+    """Σ (1 - reward), Σ ‖z‖², Σ overlap, and Σ (z'z₂)² of consecutive contexts."""
     change: ChangeTest
     counts: Annotated[IntArray, Layout("int64", ("7",), least=0.0)]
     """Rounds since the last restart, restarts, rows in use, rounds that `whitening` has learned, rounds with outliers,
@@ -111,11 +115,11 @@ class _Parameters(NamedTuple):
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """A mixture of logistic models that explores in proportion to its loss: O(K·nnz) per round; recommended.
 
-    Memory is 4·K + 12 numbers per row, and at most 6,400 + 160·K more. Rows double as features occur, up to
+    Memory is 4·K + 12 numbers per row, and at most 6,480 + 160·K more. Rows double as features occur, up to
     `max_features`. Contexts need no scaling: each feature is divided by its typical size, and if one feature never
     changes, features that nearly all contexts have are taken relative to their mean. A logistic regression per label
     and one softmax regression predict each label's probability of being right. Where contexts have about 12 values or
-    more, both exist a second time for the first 80 features, with steps that allow for correlated features. Without
+    more, or fewer correlated ones, both exist a second time for the first 80 features, with whitened steps. Without
     features, and with up to 20 labels if contexts overlap much, as embeddings do, the labels' reward rates are an
     expert too. The mixture h weighs experts by their likelihood of recent feedback. With L and R the sums of 1 - reward
     and of rewards since the last restart, γ = max(10 K, c √(K (1 + min(L, K R)))) and l = min(1 - h_leader,
@@ -185,8 +189,8 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         return super().warnings(state) + outlier_warnings(int(state.counts[OUTLIERS]))
 
     def base_rates(self, state: FastCbState, /) -> BaseRates:
-        rates = np.array([_rate(state.rates, k) for k in range(self.problem.n_labels)])
-        return BaseRates(rates, float(state.experts[_RATES]))
+        rates = (state.rates[_REWARDS] + 0.5) / (state.rates[_SERVED] + 1.0)
+        return BaseRates(np.clip(rates, LEAST_CHANCE, 1.0 - LEAST_CHANCE), float(state.experts[_RATES]))
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
         """Return what each of m entries adds to the models' mean score, weighted as in the mixture, (m, K).
@@ -327,14 +331,27 @@ def _fold(parameters: _Parameters, owned: FastCbState, owned_rounds: Rounds) -> 
             sums[_OVERLAPS] += overlap_of(scales, seen, i, z)
         _teach(parameters, models, sums, counts[_ROUNDS], rounds, t, i, z, q, losses)
         fits = counts[_USED] <= len(A) or state.experts[_WHITENED_LABEL:_RATES].sum() >= LEAST_WEIGHT
-        if fits and sums[_SIZES] >= _MANY_VALUES * counts[_ROUNDS]:
-            near = first_rows(i, z, len(A))
+        near = first_rows(i, z, len(A))
+        sums[_PRODUCTS] += _squared_product(state.previous, i[:near], z[:near])
+        if fits and sums[_PRODUCTS] >= _LARGE_PRODUCT * counts[_ROUNDS]:
             _teach_whitened(whitened, counts, rounds, t, i[:near], z[:near], q, v, losses)
         is_constant = counts[_USED] <= 1 and counts[INTERCEPT] > 0
         helps = is_constant or sums[_OVERLAPS] > _LARGE_OVERLAP * counts[_ROUNDS]
         _teach_rates(rates, helps, rounds.labels[t], rounds.rewards[t], losses)
         if has_choice(rounds.eligible, t):
             reweigh(state.experts, losses)
+
+
+@compiled
+def _squared_product(previous: FloatArray, where: IntArray, z: FloatArray) -> float:
+    """Return (z'z₂)² for the previous context z₂ (S,), which z then replaces."""
+    product = 0.0
+    for position in range(len(z)):
+        product += z[position] * previous[where[position]]
+    previous[:] = 0.0
+    for position in range(len(z)):
+        previous[where[position]] = z[position]
+    return product * product
 
 
 @compiled

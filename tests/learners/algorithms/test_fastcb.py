@@ -26,6 +26,7 @@ class Plain:
     """The models and their mixture, written plainly; A is inverted anew in each round."""
 
     def __init__(self, learning_rate: float, n_labels: int = K, *, dense: bool = True) -> None:
+        self.previous, self.products = np.zeros(D), 0.0
         self.learning_rate, self.dense, self.t, self.learned, self.N, self.M = learning_rate, dense, 0, 0, 0.0, 0.0
         self.growth = max(1.0, min(n_labels / 10, math.sqrt(n_labels) / 2))
         self.W, self.G, self.V, self.H, self.whitened_W, self.whitened_V = np.zeros((6, n_labels, D))
@@ -88,6 +89,7 @@ class Plain:
         self.measure(x)
         z = self.relative(x)
         self.N, self.M = self.N + float(z @ z), self.M + float((self.n / self.t * z) @ z)
+        self.products, self.previous = self.products + float(z @ self.previous) ** 2, z
         f, q, whitened_f, whitened_q = self.all_chances(z, among)
         step = self.learning_rate * math.sqrt(self.t / self.N) * min(1.0, (32 * self.t / self.M) ** 0.75)
         self.W, self.G = self.stepped(self.W, self.G, step, 6.0, self.slope(f, k, reward), z)
@@ -105,7 +107,7 @@ class Plain:
 
     @property
     def whitens(self) -> bool:
-        return 12 * self.t <= self.N
+        return 12 * self.t <= self.products
 
     def learn_whitened(self, k: int, reward: float, z: FloatArray, f: FloatArray, q: FloatArray | None) -> None:
         self.learned += 1
@@ -244,7 +246,7 @@ def test_restart_forgets_everything_but_scales() -> None:
         latest = played(rng.normal(size=D), int(rng.integers(5)), bool(t <= 300 and rng.random() < 0.95))
         state = learner.fold(state, latest)
     assert 310 < t < 340
-    for name in ("features", "slots", "row_counts", "scales", "means", "latest", "whitening", "rounds"):
+    for name in ("features", "slots", "row_counts", "scales", "means", "latest", "previous", "whitening", "rounds"):
         getattr(fresh, name)[...] = getattr(before, name)
     fresh.counts[2:] = before.counts[2:]
     fresh = learner.fold(fresh, latest)
@@ -412,6 +414,19 @@ def test_correlated_columns_are_learned() -> None:
         labels = (points @ weights).argmax(axis=1)
         errors.append(mistakes(points * np.geomspace(1, 0.03, 20) @ axes, labels, seed)[5000:].mean())
     assert np.mean(errors) <= 0.1
+
+
+def test_few_correlated_columns_are_learned_as_with_noise_beside_them() -> None:
+    errors = []
+    for seed in range(6):
+        rng = np.random.default_rng([seed, 16])
+        axes, _ = np.linalg.qr(rng.normal(size=(10, 10)))
+        points, weights, noise = rng.normal(size=(3000, 10)), rng.normal(size=(10, 4)), rng.normal(size=(3000, 3))
+        labels, columns = (points @ weights).argmax(axis=1), points * np.geomspace(1, 0.01, 10) @ axes
+        both = (columns, np.column_stack([columns, noise]))
+        errors.append([mistakes(each, labels, seed)[2000:].mean() for each in both])
+    alone, with_noise = np.mean(errors, axis=0)
+    assert alone <= with_noise + 0.03
 
 
 def test_a_half_life_follows_a_rotating_world() -> None:
