@@ -1,4 +1,4 @@
-"""Computes a learner's distributions, replaces some of them with another policy's, and draws the answers.
+"""Computes a learner's distributions within limits, replaces some with another policy's, and draws the answers.
 
 For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
 costs more than the arithmetic of a decision. If compilation is switched off, the steps run one by one in Python.
@@ -14,6 +14,7 @@ from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, Flo
 from learners.kernels import compiled, decide_by_state, locate_by_state
 from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into
+from learners.mathematics.limits import Limits, obey
 from learners.mathematics.preparation import Preparer, Rule, prepared_by_rule
 
 
@@ -42,21 +43,25 @@ def choose_unchecked(
     contexts: Contexts,
     preparer: Preparer,
     eligible: BoolArray,
+    limits: Limits,
     instead: Instead,
     uniforms: FloatArray,
 ) -> Choices:
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
     `preparer` applies the norm policy and intercept. `eligible` is (n, K), with at least one label per row, or (n, 0)
-    if all are eligible. `instead` replaces some distributions. `uniforms` is (n, U), for U = `uniforms_per_answer`.
+    if all are eligible. The learner's distributions obey the `limits` of the K labels, and `instead` replaces some of
+    them. `uniforms` is (n, U), for U = `uniforms_per_answer`.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))
         # Arrays are passed one by one where possible: numba looks up tuple types more slowly.
-        given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *instead, uniforms
+        given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *limits, *instead, uniforms
         _choose(*given, made.distributions, made.evidence, *made.draws, made.sound)
         return made
     distributions, evidence = learner.decide_unchecked(state, preparer(contexts), eligible)
+    for among, distribution in zip(eligible, distributions, strict=True):
+        obey(limits, among, distribution)
     if len(instead.answered):
         distributions = np.where(instead.answered[:, np.newaxis], instead.distributions, distributions)
     draws = draw_answers_unchecked(learner, Decisions(distributions, evidence), uniforms)
@@ -76,6 +81,12 @@ def _choose(
     rule: Rule,
     contexts: Contexts,
     eligible: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+    each: FloatArray,
+    groups: IntArray,
+    group_low: FloatArray,
+    group_high: FloatArray,
     answered: BoolArray,
     instead: FloatArray,
     uniforms: FloatArray,
@@ -88,6 +99,8 @@ def _choose(
 ) -> None:
     prepared = locate_by_state(parameters, state, prepared_by_rule(rule, contexts))
     decide_by_state(parameters, state, prepared, eligible, distributions, evidence)
+    for i in range(len(distributions)):
+        obey(Limits(low, high, each, groups, group_low, group_high), eligible[i], distributions[i])
     for i in range(len(answered)):
         if answered[i]:
             distributions[i] = instead[i]

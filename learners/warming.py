@@ -22,6 +22,7 @@ from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
 from learners.mathematics.exploration import draw_among
+from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
@@ -90,6 +91,7 @@ def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
     one = (
         Preparer(Preparation("scale", 1.0, False, 1)),
         every_label(1),
+        NO_LIMITS,
         NOBODY,
         np.zeros((1, uniforms_per_answer(learner))),
     )
@@ -103,6 +105,7 @@ def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
     state = learner.init()
     starts = np.array([0, 1])
     probabilities = learner.decide(state, Candidates(contexts, starts, np.empty(0, np.bool_)))
+    obey_each(NO_LIMITS, starts, np.empty(0, np.bool_), probabilities)
     draw_among(probabilities, starts, np.zeros(1))
     state = learner.fold(state, ActionRounds(contexts, np.ones(1), np.ones(1), np.ones(1, np.int64)))
     learner.contributions(state, contexts)

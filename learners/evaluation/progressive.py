@@ -12,6 +12,7 @@ import numpy as np
 from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds, State
 from learners.kernels import compiled, decide_by_state, fold_by_state
 from learners.learner import CompiledLearner
+from learners.mathematics.limits import NO_LIMITS, Limits, obey
 
 
 class Progress(NamedTuple):
@@ -27,6 +28,7 @@ def progress_unchecked(
     rounds: Rounds,
     learnt: BoolArray | None = None,
     *,
+    limits: Limits = NO_LIMITS,
     distributions: FloatArray | None = None,
     in_python: bool = False,
 ) -> Progress:
@@ -34,26 +36,29 @@ def progress_unchecked(
 
     Splitting the rounds changes nothing. The learner answers with single labels. The state may be changed in place: use
     the returned one. The caller has checked the rounds; their evidence is not read. Only rounds that `learnt` (n,)
-    marks are folded, or all if it is None. `distributions` (n, K) receives the distribution before each round.
-    `in_python` yields bit-identical results without compiling.
+    marks are folded, or all if it is None. Decisions obey the `limits` of the K labels. `distributions` (n, K) receives
+    the distribution before each round. `in_python` yields bit-identical results without compiling.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
     kept = np.empty((0, 0)) if distributions is None else distributions
     found = Progress(state, np.empty(rounds.n))
     if in_python or _is_python or not isinstance(learner, CompiledLearner):
-        return _progress(learner, found, rounds, mask, kept)
+        return _progress(learner, found, rounds, mask, limits, kept)
     state, contexts = learner.prepare(state, rounds.contexts)
     room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
     played = rounds._replace(contexts=contexts, evidence=np.empty((0, 0)))
-    _progress_compiled(learner.verbs.parameters, state, played, mask, room, (found.probabilities, kept))
+    _progress_compiled(learner.verbs.parameters, state, played, mask, limits, room, (found.probabilities, kept))
     return found._replace(state=state)
 
 
-def _progress(learner: AnyLearner, found: Progress, rounds: Rounds, learnt: BoolArray, kept: FloatArray) -> Progress:
+def _progress(
+    learner: AnyLearner, found: Progress, rounds: Rounds, learnt: BoolArray, limits: Limits, kept: FloatArray
+) -> Progress:
     state = found.state
     for t in range(rounds.n):
         one = rounds.rows(t, t + 1)
         decisions = learner.decide_unchecked(state, one.contexts, one.eligible)
+        obey(limits, one.eligible[0], decisions.distributions[0])
         found.probabilities[t] = decisions.distributions[0, one.labels[0]]
         if len(kept):
             kept[t] = decisions.distributions[0]
@@ -68,6 +73,7 @@ def _progress_compiled(
     state: State,
     rounds: Rounds,
     learnt: BoolArray,
+    limits: Limits,
     one: Decisions,
     found: tuple[FloatArray, FloatArray],
 ) -> None:
@@ -86,6 +92,7 @@ def _progress_compiled(
         for k in range(among.shape[1]):
             eligible[0, k] = among[t, k]
         decide_by_state(parameters, state, context, eligible, distribution, evidence)
+        obey(limits, eligible[0], distribution[0])
         probabilities[t] = distribution[0, labels[t]]
         if len(kept):
             kept[t] = distribution[0]
