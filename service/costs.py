@@ -27,6 +27,7 @@ FINGERPRINT = 20_000  # the hash of a request with an id, by which a repetition 
 # Decisions, on top of the learner's.
 STORED_NUMBER, STORED_FEATURE = 30, 1_500  # one number, or named feature, of a context, encoded
 CANDIDATE, CANDIDATE_ENTRY = 1_000, 10  # one action joined with others, and one entry of its vector
+LIMITED_CANDIDATE, RULE = 300, 500  # one probability limited by rules, and one rule compared with the result
 IMPORTED_ROUND = 40_000  # one round encoded, on top of its numbers
 TYPICAL_NONZEROS = 1000  # assumed entries of a sparse context that has not been read
 

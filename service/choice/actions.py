@@ -12,6 +12,7 @@ from learners.actions.base import ActionRounds, AnyActionLearner
 from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds, State
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
+from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
 from service import costs, errors
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
@@ -23,6 +24,7 @@ from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
 from service.choice.requests import ParsedActions, PredictionRequest, Requests
+from service.choice.rules import RuleLimits
 from service.contexts.canonical import canonical
 from service.contexts.kind import FeatureEntry
 from service.contexts.named import MOST_FEATURES
@@ -46,6 +48,7 @@ class ActionChoice(Choice):
     things = "actions"
     shares_blocks = False
     active = EVERY
+    limits = NO_LIMITS
     uniforms = 1
 
     def __init__(
@@ -57,6 +60,7 @@ class ActionChoice(Choice):
         self.answers = ActionAnswers((), label_codec(MOST_ACTIONS))
         self.contexts = context_kind(definition.features)
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
+        self.rules = None if definition.rules is None else RuleLimits(definition.rules, None)
         codec = SparseCodec(self._vectors.size)
         self.records = RecordFormat(self.answers.codec, 1, codec, has_actions=True, since=since)
 
@@ -143,20 +147,25 @@ class ActionChoice(Choice):
         sets = list(map(_parsed, requests))
         entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
         each = costs.CANDIDATE + self._learner.decide_cost(entries // candidates + 1)
-        return entries * costs.CANDIDATE_ENTRY + candidates * each
+        rules = 0 if self.rules is None else sum([self.rules.cost(len(one.actions)) for one in sets])
+        return rules + entries * costs.CANDIDATE_ENTRY + candidates * each
 
     def candidates(self, requests: Requests) -> Candidates:
         sets = list(map(_parsed, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
         factors = [each for one in sets for each in one.factors]
-        return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts))
+        tags = [action.tag for one in sets for action in one.actions]
+        limits = NO_LIMITS if self.rules is None else self.rules.of_tags(tags)
+        return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts), limits)
 
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        starts, eligible, vectors = candidates
+        starts, eligible, vectors, limits = candidates
         flat = base.Candidates(self.prepared(vectors), starts, eligible)
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
-        return self._learner.decide_unchecked(state, flat), counts
+        probabilities = self._learner.decide_unchecked(state, flat)
+        obey_each(limits, starts, eligible, probabilities)
+        return probabilities, counts
 
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         probabilities, evidence = self.decide(state, candidates)
@@ -216,7 +225,8 @@ def _sent(read: ParsedActions) -> bytes:
 
 
 def _encoded(read: ParsedActions) -> bytes:
-    return canonical([as_sent(read.given), [[each.id, as_sent(each.features)] for each in read.actions]])
+    actions = [[each.id, as_sent(each.features), *([] if each.tag is None else [each.tag])] for each in read.actions]
+    return canonical([as_sent(read.given), actions])
 
 
 def _check_ids(actions: Sequence[GivenAction]) -> None:

@@ -7,16 +7,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds, State
 from learners.choosing import Choices
+from learners.mathematics.limits import Limits
 from learners.mathematics.preparation import Preparation, Preparer
 from service import errors
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
+from service.choice.rules import RuleLimits
 from service.contexts.kind import ContextKind
 from service.error_messages.values import counted, shown
 from service.schemas.models import ModelDefinition
@@ -70,6 +73,8 @@ class Choice(ABC):
     records: RecordFormat
     things: str  # the plural of what is chosen, for messages
     active: BoolArray  # the mask of the labels that are not retired, (K,); (0,) for a model with actions
+    rules: RuleLimits | None  # that bind the learner's distributions
+    limits: Limits  # of the labels, set by the rules; none for a model with actions
     uniforms: int  # U, the number of uniform random numbers that one answer consumes
     shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
@@ -135,7 +140,7 @@ class Choice(ABC):
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         """Return the probability of each candidate, (m,), and the evidence, (n, E).
 
-        Ineligible candidates have probability 0. For rankings, there are no probabilities, (0,).
+        They obey the rules. Ineligible candidates have probability 0. For rankings, there are no probabilities, (0,).
         """
 
     @abstractmethod
@@ -176,6 +181,21 @@ class Choice(ABC):
     def prepared(self) -> Preparer:
         """The function that prepares stored contexts for the learner."""
         return Preparer(self.preparation)
+
+    def left_out(self, candidates: Candidates, override: Override | None, p: FloatArray) -> list[list[str]]:
+        """Return the rules that the distributions p (m,) of n requests leave out, for each request.
+
+        The result is empty if no request can leave out any. Rules do not bind requests that another policy answers.
+        """
+        starts, eligible, _, limits = candidates
+        if self.rules is None or (not eligible.size and self.definition.actions is None):
+            return []
+        found = list[list[str]]()
+        for i, (start, stop) in enumerate(pairwise(starts.tolist())):
+            groups = limits.groups if len(limits.groups) == stop - start else limits.groups[start:stop]
+            bound = override is None or not override.rows[i]
+            found.append(self.rules.left_out(groups, eligible[start:stop], p[start:stop]) if bound else [])
+        return found
 
     def check(self, request: PredictionRequest) -> PredictionRequest:
         """Parse a request, and check that it fits the model; raise `InvalidInputError` if it does not."""

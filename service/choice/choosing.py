@@ -14,6 +14,7 @@ from service.choice.requests import Requests
 from service.store.records.optional_fields import OptionalFields
 
 _T = TypeVar("_T", bound=np.generic)
+_Part = TypeVar("_Part")
 
 
 class Chosen(NamedTuple):
@@ -26,6 +27,7 @@ class Chosen(NamedTuple):
     parts: OptionalFields  # stored beside the contexts
     candidates: Candidates  # for the first slot
     probabilities: FloatArray  # of these candidates
+    left_out: Sequence[list[str]] = ()  # the rules that each answer left out; () if no answer left out any
 
 
 def choose(
@@ -49,12 +51,13 @@ def choose(
         distributions, evidence, draws, sound = choice.choose(*args)
         probabilities = distributions.reshape(-1)
         stored = choice.stored(requests, candidates, draws.labels, probabilities)
-        slots.append(Chosen(draws, evidence, sound, *stored, candidates, probabilities))
+        left_out = choice.left_out(candidates, override, probabilities)
+        slots.append(Chosen(draws, evidence, sound, *stored, candidates, probabilities, left_out))
     return slots[0] if len(slots) == 1 else _together(slots)
 
 
 def _together(slots: Sequence[Chosen]) -> Chosen:
-    draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
+    draws, evidence, sound, contexts, parts, _, _, left_out = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
     last = eligible[-1]  # the mask of the first slot may be (n, 0), which means all
     masks = [each if each.shape == last.shape else np.ones_like(last) for each in eligible]
@@ -66,6 +69,7 @@ def _together(slots: Sequence[Chosen]) -> Chosen:
         OptionalFields(_rows(masks), _interleaved(sent), _interleaved(actions)),
         slots[0].candidates,
         slots[0].probabilities,
+        _interleaved([each or [[]] * slots[0].candidates.n for each in left_out]) if any(left_out) else (),
     )
 
 
@@ -74,7 +78,7 @@ def _rows(slots: Sequence[npt.NDArray[_T]]) -> npt.NDArray[_T]:
     return np.stack(slots, axis=1).reshape(len(slots) * len(slots[0]), *slots[0].shape[1:])
 
 
-def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
+def _interleaved(slots: Sequence[Sequence[_Part]]) -> list[_Part]:
     return [each for row in zip(*slots, strict=True) for each in row]
 
 

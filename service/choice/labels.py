@@ -8,6 +8,7 @@ import numpy as np
 from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, State, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
+from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
 from service import costs, errors
 from service.choice.answers import NOTHING, Shown, answers_of
@@ -15,6 +16,7 @@ from service.choice.candidates import EVERY, Candidates
 from service.choice.choice import Choice, LoggedChoice, check_norm
 from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
+from service.choice.rules import RuleLimits
 from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
@@ -47,6 +49,8 @@ class LabelChoice(Choice):
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
         self._refuses = features.norm == "reject"
         self.records = RecordFormat(self.answers.codec, evidence_size, self.contexts.codec, since=since)
+        self.rules = None if definition.rules is None else RuleLimits(definition.rules, self.answers.numbers)
+        self.limits = NO_LIMITS if self.rules is None else self.rules.of_labels
         self.uniforms = uniforms_per_answer(learner)
 
     @property
@@ -132,11 +136,13 @@ class LabelChoice(Choice):
         return [slice(start, stop) for start, stop in slices(len(requests), each)]
 
     def deciding_cost(self, requests: Requests) -> int:
+        rules = 0 if self.rules is None else self.rules.cost(len(self._labels)) * len(requests)
         if self.contexts.codec.fixed_bytes is not None:
-            return self._fixed_cost * len(requests)
+            return rules + self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
         each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
-        return sizes * (costs.STORED_FEATURE if self.contexts.has_names else costs.STORED_NUMBER) + each * len(requests)
+        stored = costs.STORED_FEATURE if self.contexts.has_names else costs.STORED_NUMBER
+        return rules + sizes * stored + each * len(requests)
 
     @cached_property
     def _fixed_cost(self) -> int:
@@ -146,7 +152,8 @@ class LabelChoice(Choice):
     def candidates(self, requests: Requests) -> Candidates:
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
-        return Candidates(starts, self._eligible(requests), self.contexts.to_batch([each.context for each in requests]))
+        contexts = self.contexts.to_batch([each.context for each in requests])
+        return Candidates(starts, self._eligible(requests), contexts, self.limits)
 
     def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of each request's eligible labels, (n * K,); (0,) if all are eligible."""
@@ -162,7 +169,9 @@ class LabelChoice(Choice):
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         eligible = self._rows(candidates.eligible, candidates.n)
         decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
-        return decisions.distributions.reshape(-1), decisions.evidence
+        probabilities = decisions.distributions.reshape(-1)
+        obey_each(candidates.limits, candidates.starts, candidates.eligible, probabilities)
+        return probabilities, decisions.evidence
 
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
@@ -171,8 +180,8 @@ class LabelChoice(Choice):
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
-        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n), instead, uniforms
-        return choose_unchecked(self._learner, state, *args)
+        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n), candidates.limits
+        return choose_unchecked(self._learner, state, *args, instead, uniforms)
 
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None

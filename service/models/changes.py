@@ -15,6 +15,7 @@ from service import errors
 from service.error_messages.values import counted, quoted
 from service.json_values import JsonObject
 from service.models.policies import learn_implied
+from service.models.rules import check_rules
 from service.schemas import models as schemas
 from service.schemas.models import MOST_LABELS, ModelDefinition, ModelPatch
 from service.strict_body import Body
@@ -118,7 +119,7 @@ def kind_of(change: Change) -> schemas.ChangeKind:
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
     """Return the requested change; None if it changes nothing."""
-    wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
+    wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES) & patch.model_fields_set)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
     current = definition.model_dump(mode="json", include=set(wanted))
     policies = {name: value for name, value in wanted.items() if value != current[name]}
@@ -168,7 +169,7 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
-    """Raise `InvalidInputError` if the mode or the holdout does not fit the learner and the labels.
+    """Raise `InvalidInputError` if the mode, the holdout or the rules do not fit the learner and the labels.
 
     `retired_before` contains the labels that were retired before the last change.
     """
@@ -177,6 +178,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
     if several and definition.mode == "logging":
         detail = f'got "logging"; must be "online" or "frozen", as {learner.algorithm} answers several labels'
         raise errors.InvalidInputError(detail, "mode")
+    check_rules(definition, learner, retired, retired_before)
     if definition.holdout is None:
         return
     if several:

@@ -8,6 +8,7 @@ from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.models.policies import policy_warnings
 from service.models.reading import unreadable_definition
+from service.models.rules import guarantee_of, moved_by
 from service.registry.round_log import moment
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
 from service.store.stored_models import StoredModel, digest_at
@@ -31,7 +32,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         features=definition.features,
         actions=definition.actions,
         learner=hyperparameters(model.learner),
-        guarantee=model.learner.guarantee,
+        guarantee=guarantee_of(model.learner, moved_by(definition)),
         **policies_of(definition),
         created_at=moment(stored.created_at),
         rounds_seen=stored.round_count,

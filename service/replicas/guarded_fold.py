@@ -7,6 +7,7 @@ import numpy as np
 from learners.base import NO_LABEL, AnyLearner, BoolArray, FloatArray, Rounds, State
 from learners.evaluation.progressive import progress_unchecked
 from learners.layouts import size_in_bytes
+from learners.mathematics.limits import Limits
 
 _SMALL = 65_536
 """Bytes up to which a state is always checked. Copying and scanning a larger state may cost more than the fold."""
@@ -60,15 +61,19 @@ def is_finite(state: State) -> bool:
 
 
 class Recomputing(Folder):
-    """Folds rounds that another learner answered, with evidence from the given learner's own decisions."""
+    """Folds rounds that another learner answered, with evidence from the given learner's own decisions.
 
-    def __init__(self, learner: AnyLearner) -> None:
-        self._learner = learner
+    The decisions obey `limits`, as those of a model do.
+    """
+
+    def __init__(self, learner: AnyLearner, limits: Limits) -> None:
+        self._learner, self._limits = learner, limits
         self._probabilities: list[FloatArray] = []
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         """Fold the rounds that `usable` selects. Keep the learner's probabilities of all served labels until `take`."""
-        state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
+        learnt = usable(self._learner, rounds)
+        state, probabilities = progress_unchecked(self._learner, state, rounds, learnt, limits=self._limits)
         self._probabilities.append(probabilities)
         return state
 

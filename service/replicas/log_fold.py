@@ -274,7 +274,8 @@ class LogFold(ABC):
 
     def _folder(self, run: Run, /) -> Folder:
         """Return the object that folds a run of rounds."""
-        return self.model.choice if run.has_evidence else Recomputing(self.model.learner)
+        choice = self.model.choice
+        return choice if run.has_evidence else Recomputing(self.model.learner, choice.limits)
 
     def _keep(self, state: State) -> None:
         self.state, self.bytes = state, size_in_bytes(state)

@@ -59,11 +59,14 @@ def _without_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
     held = [False] * len(ids) if predictions.holdout is None else predictions.holdout.tolist()
     shown = model.choice.show(requests, predictions.outputs)
     rows = zip(ids, shown, predictions.propensities.tolist(), listed, held, strict=True)
-    return [PredictAnswer(id_, name, *answer, p, seen, moment, row, held) for id_, answer, p, row, held in rows]
+    answers = [PredictAnswer(id_, name, *answer, p, seen, moment, row, held) for id_, answer, p, row, held in rows]
+    for one, rules in zip(answers, decided.chosen.left_out, strict=False):  # most batches leave out none
+        one.rules_left_out = rules or None
+    return answers
 
 
 def _listed(model: Model, decided: Decided, i: int) -> dict[str, float]:
-    starts, eligible, _ = decided.chosen.candidates
+    starts, eligible, *_ = decided.chosen.candidates
     own = slice(starts[i], starts[i + 1])
     return model.choice.distribution(decided.requests[i], decided.chosen.probabilities[own], eligible[own])
 
@@ -75,6 +78,8 @@ def _with_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
         rows = predictions.propensities[start:stop], predictions.outputs[start:stop]
         stored = StoredPrediction(b"", predictions.expires_at, predictions.rounds_seen, *rows)
         answers.append(_answer_of_block(model, decided.requests[i], decided.blocks[i], stored, held))
+        for slot, rules in zip(answers[-1].slots or (), decided.chosen.left_out[start:stop], strict=False):
+            slot.rules_left_out = rules or None
     return answers
 
 

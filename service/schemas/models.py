@@ -24,6 +24,7 @@ from service.error_messages.patterns import NAME
 from service.error_messages.values import quoted, shown
 from service.json_values import JsonObject
 from service.schemas.problems import Problem
+from service.schemas.rules import Rules
 from service.strict_body import Body
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -120,6 +121,8 @@ class Policies(Body):
     answers and records rounds, but does not learn from them."""
     holdout: Annotated[Holdout | None, Field(examples=[None])] = None
     """A share of the requests that another policy answers; null for none."""
+    rules: Annotated[Rules | None, Field(examples=[None])] = None
+    """Bounds on the probabilities of labels, of groups of labels, or of tagged actions; null for none."""
     freshness: Freshness = Freshness()
     """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
     predictions may lag."""

@@ -140,6 +140,8 @@ class Slot:
     label: str
     propensity: float
     """The probability of this label given the labels of the earlier slots, in (0, 1]."""
+    rules_left_out: Annotated[list[str] | None, Field(examples=[None])] = None
+    """As in an answer without slots; a label of an earlier slot is not eligible."""
 
 
 @answer
@@ -165,6 +167,9 @@ class PredictAnswer:
     """Whether the holdout answered. The model does not learn from such a prediction."""
     slots: Annotated[list[Slot] | None, Field(examples=[None])] = None
     """The answers in order, if the request has `top`. Send feedback with the slots' ids, not with `prediction_id`."""
+    rules_left_out: Annotated[list[str] | None, Field(examples=[None])] = None
+    """The rules that the eligible labels or actions could not obey, such as `floor.control`: at most ten, then how many
+    more. Null if there are none, and for a stored prediction."""
 
 
 class PredictBatchRequest(Body):
@@ -256,6 +261,7 @@ class LoggedAction(Answer):
     """Its features, as the client sent them."""
     probability: float | None
     """Its probability; null if the log keeps only the chosen action."""
+    tag: Annotated[str | None, Field(examples=[None])] = None
 
 
 class RoundLine(Answer):

@@ -5,6 +5,7 @@ from service.error_messages.values import joined, quoted
 from service.errors import ShadowNotFoundError, StoreCorruptError, TooManyShadowsError
 from service.models.model import Limits, Model
 from service.models.reading import reading_cost
+from service.models.rules import guarantee_of, moved_by
 from service.registry.registry import stored_under
 from service.registry.round_log import moment
 from service.schemas.lifecycle import ComparisonAnswer, IntervalAnswer, ShadowAnswer
@@ -105,7 +106,7 @@ def _answer(stored: StoredModel, model: Model, shadow: StoredShadow, sums: Sums)
     return ShadowAnswer(
         name=shadow.name,
         learner=definition.learner,
-        guarantee=model.shadowed_by(definition.choice).learner.guarantee,
+        guarantee=guarantee_of(model.shadowed_by(definition.choice).learner, moved_by(model.definition)),
         created_at=moment(definition.at),
         by=definition.by,
         since_round=sums.since_round,

@@ -25,7 +25,14 @@ class EvaluationError(ToolError):
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
-_ESSENTIAL = ("name", "labels", "actions", "features", "learner")  # the fields of a definition that an evaluation needs
+_ESSENTIAL = (
+    "name",
+    "labels",
+    "actions",
+    "features",
+    "learner",
+    "rules",
+)  # the fields of a definition that an evaluation needs
 
 
 class Columns(NamedTuple):

@@ -155,7 +155,8 @@ def replay_parts(
         sums, row = no_sums(plan.settings), 0
         for _, rounds in _read(part, log, with_contexts=True):
             try:
-                result = replay(learner, rounds, state, log.seed, in_python=total < _COMPILED_FROM)
+                limits, in_python = log.model.model.choice.limits, total < _COMPILED_FROM
+                result = replay(learner, rounds, state, log.seed, limits=limits, in_python=in_python)
             except InvalidArrayError as error:
                 raise EvaluationError(f"{part.name}: after row {row}: {error}") from None
             state, row = result.state, row + rounds.n

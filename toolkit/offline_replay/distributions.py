@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from learners.base import BoolArray, FloatArray
+from learners.mathematics.limits import obey
+from service.choice.candidates import EVERY
 from service.json_values import JsonMapping
 from service.models.model import Model
 from toolkit.offline_replay.fold import Fold, Round, round_of
@@ -75,6 +77,7 @@ class Distributions:
         model = self._history.model(round_.seen.change_count)
         eligible = round_.eligible(len(model.definition.labels))
         decision = model.learner.decide(fold.state, round_.rounds.contexts, eligible)
+        obey(model.choice.limits, EVERY if eligible is None else eligible[0], decision.distributions[0])
         fold.evidence[round_.number] = decision.evidence[0]
         label, logged = int(round_.rounds.labels[0]), line["propensity"]
         if model.definition.mode == "logging" and not line["holdout"]:

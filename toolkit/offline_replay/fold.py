@@ -160,7 +160,7 @@ class Fold:
                 what = f"round {round_.number:,} was predicted with an unknown state, which its update depends on"
                 self._lose(what)
             else:
-                folder = model.choice if has_evidence else Recomputing(model.learner)
+                folder = model.choice if has_evidence else Recomputing(model.learner, model.choice.limits)
                 self.state, _ = learn(folder, self.state, round_.learnable(model, evidence))
         if round_.number % _STATE_EVERY == 0:
             self._keep()

@@ -72,6 +72,17 @@ def test_values_are_those_of_the_log(tmp_path: Path) -> None:
     assert all("bias unknown" in line for line in direct)
 
 
+def test_a_learner_is_evaluated_within_the_rules_of_the_model(tmp_path: Path) -> None:
+    """The floor of the label with mean reward 0.2 decides nearly every answer."""
+    columns, rules = log_columns(3000), {"floor": {"red": 0.98}}
+    values = [
+        value(report(write_part(tmp_path / f"{i}.parquet", columns, model), "--learner", "fastcb"), "learner fastcb")
+        for i, model in enumerate((MODEL, MODEL | {"rules": rules}))
+    ]
+    assert values[0] > 0.6
+    assert values[1] == pytest.approx(0.21, abs=0.04)
+
+
 def test_the_reward_model_knows_named_features(tmp_path: Path) -> None:
     """The features that occur count, not the indices that they are hashed to; too many are left out."""
     rng = np.random.default_rng(4)

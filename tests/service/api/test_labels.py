@@ -389,7 +389,7 @@ async def test_the_examples_of_the_page_work(api: Api) -> None:
     body_of(await api.post("/models", **(created | {"name": api.name})), 201)
     answer = body_of(await api.post("/predict", **(asked | {"model": api.name})), 200)
     assert answer.keys() >= answered.keys()
-    assert [each.keys() for each in answer["slots"]] == [each.keys() for each in answered["slots"]]
+    assert all(each.keys() >= answered["slots"][0].keys() for each in answer["slots"])
     ids = [each["prediction_id"] for each in answered["slots"]]
     assert [each["prediction_id"] for each in answer["slots"]] == [
         each.replace("news:", f"{api.name}:") for each in ids

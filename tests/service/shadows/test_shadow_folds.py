@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from learners.base import Rounds
+from learners.mathematics.limits import obey
 from service.errors import ShadowNotFoundError
 from service.models.changes import Change, StoredLabels
 from service.models.model import Limits, Model
@@ -55,15 +56,20 @@ async def plain_fold(store: Store, model: Model, choice: dict[str, Any], since: 
     for record in one_by_one(await whole_log(store, model.key)):
         rounds: Rounds = model.rounds_of(model.choice.records.rows([record]))
         decisions = learner.decide(state, rounds.contexts, rounds.eligible)
+        obey(model.choice.limits, rounds.eligible[0], decisions.distributions[0])
         p = decisions.distributions[0, rounds.labels]
         sums = sums.plus(p, rounds.propensities, rounds.rewards, np.ones(1, np.bool_))
         state = learner.fold(state, rounds._replace(evidence=decisions.evidence))
     return state, sums
 
 
+RULES = {"floor": {"none": 0.3}, "groups": {"warm": ["red", "green"]}, "cap": {"warm": 0.5}}
+
+
+@pytest.mark.parametrize("rules", [None, RULES], ids=["free", "ruled"])
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: str(choice["algorithm"]))
-async def test_a_shadow_is_a_plain_fold(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    model = await make_model(store, name)
+async def test_a_shadow_is_a_plain_fold(store: RedisStore, name: str, choice: dict[str, Any], rules: Any) -> None:
+    model = await make_model(store, name, rules=rules)
     await give_shadow(store, model, choice)
     for seed, n in enumerate((600, 3, 40)):
         await play(store, model, n, seed)
