@@ -54,6 +54,8 @@ class GivenAction(Body):
     """The name of the action, which the answer gives as `label`."""
     features: GivenActionFeatures
     """Its features, of the kind in the model's `actions.features`."""
+    tag: Annotated[str, Field(min_length=1, max_length=MOST_ID)] | None = None
+    """The group to which the rules of the model may refer, such as `partner`."""
 
 
 GivenActions = Annotated[
@@ -108,10 +110,10 @@ _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # con
 class SourceAction:
     """Like a `GivenAction`, but keeps the JSON of its features, which a `SourceReader` has checked."""
 
-    __slots__ = ("_features", "id", "source")
+    __slots__ = ("_features", "id", "source", "tag")
 
-    def __init__(self, id_: str, source: bytes) -> None:
-        self.id, self.source = id_, source
+    def __init__(self, id_: str, source: bytes, tag: str | None = None) -> None:
+        self.id, self.source, self.tag = id_, source, tag
         self._features: Any = None
 
     @property
@@ -130,15 +132,15 @@ class SourceReader:
         self._older = set[bytes]()
         self._bytes = 0
 
-    def read(self, actions: Iterable[tuple[str, bytes]]) -> list[SourceAction] | None:
-        """Return an action for each pair of an id and the JSON of its features; None if the JSON of one is invalid."""
+    def read(self, actions: Iterable[tuple[str, bytes, str | None]]) -> list[SourceAction] | None:
+        """Return an action for each id, JSON of features, and tag; None if the JSON of one is invalid."""
         found, known = list[SourceAction](), self._recent
-        for id_, source in actions:
+        for id_, source, tag in actions:
             if source not in known:
                 if not self._is_valid(source):
                     return None
                 known = self._recent  # `_is_valid` may have begun a new generation
-            found.append(SourceAction(id_, source))
+            found.append(SourceAction(id_, source, tag))
         return found
 
     def _is_valid(self, source: bytes) -> bool:

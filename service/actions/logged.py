@@ -2,6 +2,7 @@
 
 The JSON is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`. By default,
 "actions" has only the chosen action; with `log_actions: all`, it has each candidate as `[id, features, probability]`.
+An action with a tag is `[id, features, probability or null, tag]`.
 """
 
 import json
@@ -20,6 +21,7 @@ class Logged(NamedTuple):
     id: str
     features: Any  # as the client sent them
     probability: float | None  # None if it is unknown, or if the log has only the chosen action
+    tag: str | None
 
 
 class LoggedActions(NamedTuple):
@@ -38,11 +40,15 @@ def as_sent(given: object) -> Any:
 def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float | None] | None) -> bytes:
     """Encode the chosen action; with a `distribution`, in which None is an unknown probability, encode all actions."""
     if distribution is None:
-        action = actions[chosen]
-        kept: list[list[Any]] = [[action.id, as_sent(action.features)]]
+        kept = [_kept(actions[chosen])]
     else:
-        kept = [[each.id, as_sent(each.features), p] for each, p in zip(actions, distribution, strict=True)]
+        kept = [_kept(each, p) for each, p in zip(actions, distribution, strict=True)]
     return to_json({"n": len(actions), "chosen": chosen if distribution is not None else 0, "actions": kept})
+
+
+def _kept(action: GivenAction, *probability: float | None) -> list[Any]:
+    stored = [action.id, as_sent(action.features), *probability]
+    return stored if action.tag is None else [*stored[:2], probability[0] if probability else None, action.tag]
 
 
 def to_json(value: object) -> bytes:
@@ -54,7 +60,7 @@ def decode(part: bytes) -> LoggedActions:
     """Decode the actions of a round; raise `StoreCorruptError` if they are invalid."""
     try:
         content = json.loads(part)
-        found = [Logged(str(each[0]), each[1], each[2] if len(each) > 2 else None) for each in content["actions"]]
+        found = [Logged(str(id_), features, *(*rest, None, None)[:2]) for id_, features, *rest in content["actions"]]
         return LoggedActions(found[content["chosen"]].id, int(content["n"]), found)
     except (ValueError, LookupError, TypeError) as error:
         raise StoreCorruptError(f"the actions of a round cannot be read: {error}") from error

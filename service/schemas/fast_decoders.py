@@ -102,6 +102,7 @@ class _Prediction(_Options, Generic[_ContextT], kw_only=True):
 class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)]
     features: msgspec.Raw
+    tag: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)] | None = None
 
 
 class _Choice(_Options, kw_only=True):
@@ -170,7 +171,7 @@ class _PredictionReader:
             given.context = _CONTEXT.validate_json(source) if (source := bytes(given.context)) else None
         except ValidationError:
             return None
-        given.actions = self._actions.read([(each.id, bytes(each.features)) for each in given.actions])
+        given.actions = self._actions.read([(each.id, bytes(each.features), each.tag) for each in given.actions])
         return None if given.actions is None else cast(PredictRequest, given)
 
 

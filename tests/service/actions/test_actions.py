@@ -24,7 +24,7 @@ async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -
     assert line["label"] == answer["label"]
     assert line["true_label"] is None
     assert line["context"] == {"user": {"age": 41}}
-    assert line["actions"] == [chosen | {"probability": None}]
+    assert line["actions"] == [chosen | {"probability": None, "tag": None}]
     assert line["action_count"] == 3
     assert (await choose(api))["rounds_seen"] == 1
 
@@ -35,7 +35,9 @@ async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
     answer = await choose(api)
     body_of(await api.judge(answer["prediction_id"], reward=0.25), 200)
     (line,) = await api.rounds()
-    assert line["actions"] == [each | {"probability": answer["distribution"][each["id"]]} for each in SHOES]
+    assert line["actions"] == [
+        each | {"probability": answer["distribution"][each["id"]], "tag": None} for each in SHOES
+    ]
     assert (line["label"], line["reward"], line["correct"]) == (answer["label"], 0.25, None)
 
 
@@ -91,7 +93,7 @@ async def test_numbers_of_any_kind_describe_contexts_and_actions(api: Api) -> No
     await api.judge(answer["prediction_id"], correct=True)
     (line,) = await api.rounds()
     assert line["context"] == [0.5, -1.0]
-    assert line["actions"] == [given[int(answer["label"])] | {"probability": None}]
+    assert line["actions"] == [given[int(answer["label"])] | {"probability": None, "tag": None}]
 
 
 async def test_there_is_no_true_action(api: Api) -> None:
