@@ -26,6 +26,7 @@ class Slot:
     prediction_id: str | None
     label: str
     propensity: float | None
+    rules_left_out: tuple[str, ...] | None = None  # as in `Prediction`
     is_default: bool = field(default=False, metadata=_LOCAL)
 
 
@@ -48,6 +49,7 @@ class Prediction:
     distribution: Mapping[str, float] | None = None  # each label's probability, or that it is in the set; if requested
     holdout: bool = False  # whether the holdout's policy answered instead of the model's
     slots: tuple[Slot, ...] | None = None  # the answers in order, with `top`
+    rules_left_out: tuple[str, ...] | None = None  # the rules that the eligible labels could not obey; None if none
     is_default: bool = field(default=False, metadata=_LOCAL)
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 

@@ -6,10 +6,12 @@ from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
 from service.errors import StoreCorruptError
 from service.models.model import Model
+from service.models.rules import moved_by
 from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.models import ModelSummary
+from service.schemas.rules import Rules
 from service.store.values import ModelStats
 
 REPRESENTED = 0.5
@@ -24,6 +26,8 @@ class Subject(NamedTuple):
     labels: tuple[str, ...]  # the first `MOST_LABELS`, which are counted individually; empty if unknown
     has_actions: bool
     has_contexts: bool
+    rules: Rules | None = None
+    moved: float = 0.0  # the probability that rules may move in each round: see `service.models.rules.moved_by`
 
     @property
     def needs_exploration(self) -> bool:
@@ -39,12 +43,15 @@ def subject_of(model: Model) -> Subject:
     """Return what a model's statistics depend on."""
     definition = model.definition
     labels = tuple(definition.labels[:MOST_LABELS])
-    return Subject(model.learner, labels, definition.actions is not None, definition.features.size > 0)
+    has_contexts = definition.features.size > 0
+    rules = definition.rules, moved_by(definition)
+    return Subject(model.learner, labels, definition.actions is not None, has_contexts, *rules)
 
 
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return what the statistics of a listed model depend on; its labels are unknown."""
-    return Subject(learner_of(summary), (), summary.actions is not None, summary.features.size > 0)
+    has_contexts = summary.features.size > 0
+    return Subject(learner_of(summary), (), summary.actions is not None, has_contexts, summary.rules)
 
 
 class CountedModel(NamedTuple):

@@ -14,6 +14,7 @@ from service.analytics.estimates import UNKNOWN, CountedModel, Estimate, Subject
 from service.analytics.verdicts import bound_of, verdict_of
 from service.environment import Environment
 from service.errors import NewerVersionError, StoreCorruptError, StoreError, WagerError
+from service.models.rules import guarantee_of
 from service.registry.registry import ModelRegistry, missing, stored_under
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, joined
@@ -39,7 +40,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
     """Return the statistics of a model for clients."""
     stats, statistics = model
     served, verdict = _served_reward(statistics), verdict_of(subject, statistics)
-    bound, uniform = bound_of(subject.learner, int(served.rounds)), estimates.uniform_value(statistics)
+    bound, uniform = bound_of(subject, int(served.rounds)), estimates.uniform_value(statistics)
     n, held, with_feedback = statistics.weighed, statistics.holdout_rounds, statistics.rounds - statistics.expired
     return schemas.StatisticsAnswer(
         model=stats.name,
@@ -61,8 +62,11 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         labels=_label_answers(subject, statistics),
         other_labels=_other_labels(statistics),
         labels_note=_labels_note(subject, statistics),
+        rules=_rule_answers(subject, statistics),
         curve=_curve(subject, statistics, has_uniform=uniform.mean is not None),
-        bound=schemas.BoundAnswer(guarantee=subject.learner.guarantee, mistakes=bound.mistakes, note=bound.note),
+        bound=schemas.BoundAnswer(
+            guarantee=guarantee_of(subject.learner, subject.moved), mistakes=bound.mistakes, note=bound.note
+        ),
         exploration=_exploration(statistics),
         propensities=_histogram(PROPENSITY_BOUNDS, statistics.propensities, statistics.propensity_sum, n),
         delays=_histogram(DELAY_BOUNDS, statistics.delays, statistics.delay_seconds, with_feedback),
@@ -152,7 +156,7 @@ def _curve(subject: Subject, statistics: RoundStatistics, *, has_uniform: bool) 
                 reward=_mean(observed(curve.rounds[i], curve.rewards[i], curve.squares[i])),
                 cumulative=reward / rounds if rounds else None,
                 uniform=weighted / weights if weights and has_uniform else None,
-                bound=bound_of(subject.learner, rounds).reward(rounds),
+                bound=bound_of(subject, rounds).reward(rounds),
             )
         )
     return schemas.CurveAnswer(rounds_per_point=curve.width, points=points)
@@ -189,6 +193,23 @@ def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
     best, rounds = max(means, key=means.__getitem__), statistics.by_label.rounds
     is_hidden = any(value.mean is None and _at(rounds, k) > _at(rounds, best) for k, value in values.items())
     return None if is_hidden else subject.name_of(best)
+
+
+def _rule_answers(subject: Subject, statistics: RoundStatistics) -> list[schemas.RuleAnswer] | None:
+    rules, latest = subject.rules, joined(statistics.latest)
+    if rules is None:
+        return None
+
+    def latest_share(name: str) -> float | None:
+        members = rules.groups.get(name, [name])
+        if not latest.rounds or not set(members) <= set(subject.labels):
+            return None
+        return sum([_at(latest.labels, subject.labels.index(each)) for each in members]) / latest.rounds
+
+    found = [
+        (f"{kind}.{name}", name, share) for kind in ("floor", "cap") for name, share in getattr(rules, kind).items()
+    ]
+    return [schemas.RuleAnswer(rule=rule, share=share, latest_share=latest_share(name)) for rule, name, share in found]
 
 
 def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | None:

@@ -15,7 +15,6 @@ from service.analytics.estimates import (
     chance_of,
     label_value,
     observed,
-    uniform_value,
 )
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
@@ -91,7 +90,12 @@ class _Case:
 
     @property
     def at_chance(self) -> Estimate | None:
-        """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None."""
+        """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None.
+
+        Rules bound what a model can earn, so one with rules is not compared.
+        """
+        if self.subject.rules is not None:
+            return None
         if self.chance is None or self.chance.covered < REPRESENTED or self.latest.rounds < ENOUGH_ROUNDS:
             return None
         mean, low, high, _ = self.chance.estimate
@@ -100,7 +104,7 @@ class _Case:
             return None
         if earned - low > 2.0 * LARGE:  # too few draws explore to tell
             return None
-        return uniform_value(self.statistics)
+        return self.chance.estimate
 
     def value_of(self, label: int) -> Estimate:
         """Return the estimated reward of always answering a label."""
@@ -116,9 +120,12 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
         return Verdict("exploring", "No recent round has a propensity with a finite weight.")
     found = _judged(_Case(subject, statistics, latest, latest.propensity / latest.weighed))
     fall = _fall(statistics, latest)
-    if fall is None:
+    if fall is not None:
+        is_collapsed = found.verdict == "collapsed"
+        found = Verdict("collapsed", f"{found.reason} {fall}") if is_collapsed else Verdict("dropped", fall)
+    if subject.rules is None or found.verdict not in ("collapsed", "dropped"):
         return found
-    return Verdict("dropped", fall) if found.verdict != "collapsed" else Verdict("collapsed", f"{found.reason} {fall}")
+    return found._replace(reason=f"{found.reason} The model's rules bound what it answers and earns.")
 
 
 def _judged(case: _Case) -> Verdict:
@@ -261,6 +268,9 @@ _CONDITION = (
 )
 
 
+_WITH_RULES = "The theorem is about the learner's own distribution, which the rules change."
+
+
 class Bound(NamedTuple):
     """The proven bound on the expected mistakes and costs of abstentions, beyond the comparator's loss."""
 
@@ -272,8 +282,11 @@ class Bound(NamedTuple):
         return None if self.mistakes is None or not rounds else max(0.0, 1.0 - self.mistakes / rounds)
 
 
-def bound_of(learner: Any, rounds: int) -> Bound:
-    """Return the bound of a learner after this number of rounds."""
+def bound_of(subject: Subject, rounds: int) -> Bound:
+    """Return the bound of a model's learner after this number of rounds."""
+    learner: Any = subject.learner
+    if subject.moved > 0.0:
+        return Bound(None, _WITH_RULES)
     if learner.guarantee.startswith("No theorem"):
         return Bound(None, _NO_THEOREM)
     if learner.algorithm == "adahedge":

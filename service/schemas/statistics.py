@@ -67,6 +67,18 @@ class OtherLabelsAnswer(Answer):
     reward: MeanAnswer
 
 
+class RuleAnswer(Answer):
+    """One floor or cap, and the share of the latest rounds that it concerns."""
+
+    rule: str
+    """Such as `floor.control`."""
+    share: float
+    """What the rule demands: the least or the largest probability in each round."""
+    latest_share: float | None
+    """How many of the latest rounds answered the label or a label of the group, as a share. Null for actions, and
+    without counted rounds."""
+
+
 class CurvePoint(Answer):
     """The rewards of consecutive rounds."""
 
@@ -172,6 +184,8 @@ class StatisticsAnswer(Answer):
     other_labels: Annotated[OtherLabelsAnswer | None, Field(examples=[None])]
     labels_note: Annotated[str | None, Field(examples=[None])]
     """Why there are no labels, or not all."""
+    rules: Annotated[list[RuleAnswer] | None, Field(examples=[None])] = None
+    """The floors and caps of the model's rules, with the rounds that they concern; null without rules."""
     curve: CurveAnswer
     bound: BoundAnswer
     exploration: ExplorationAnswer

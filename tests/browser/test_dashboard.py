@@ -194,7 +194,8 @@ def test_abstentions_are_shown_apart(opened: Visit, site: Site) -> None:
 
 def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> None:
     with site.client() as client:
-        client.post("/models", json={"name": "shadowed", "labels": ["a", "b"]}).raise_for_status()
+        rules = {"floor": {"b": 0.3}, "groups": {"all": ["a", "b"]}, "cap": {"a": 0.7}}
+        client.post("/models", json={"name": "shadowed", "labels": ["a", "b"], "rules": rules}).raise_for_status()
         client.put("/models/shadowed/shadows/rival", json={"learner": "squarecb"}).raise_for_status()
         for changed in ({"add": ["<b>c"]}, {"retire": ["<b>c"]}):
             client.patch("/models/shadowed", json={"labels": changed}, headers={"If-Match": "*"}).raise_for_status()
@@ -207,6 +208,10 @@ def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> Non
         *words, shown = text(page, ".shadows tbody tr").split()[:5]
         assert (words, is_percent(shown, served)) == (["rival", "squarecb", "200", "0"], True)
         assert "Undecided" in text(page, ".shadows") or "Better" in text(page, ".shadows")
+        shares = {row[0]: row[1:] for row in map(str.split, page.locator("table.rules tbody tr").all_inner_texts())}
+        assert {rule: cells[0] for rule, cells in shares.items()} == {"floor.b": "30.0%", "cap.a": "70.0%"}
+        shown_shares = [float(cells[1].rstrip("%")) for cells in shares.values()]
+        assert sum(shown_shares) == pytest.approx(100.0, abs=0.2)
         assert page.get_attribute("#live", "aria-live") == "polite"
         changes = text(page, ".changes tbody")
         assert "1 labels added <b>c" in changes

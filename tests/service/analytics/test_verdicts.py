@@ -10,8 +10,9 @@ from learners.base import BoolArray, Contexts, Problem
 from learners.evaluation.simulation import simulate
 from learners.registry import ALL_LEARNERS
 from service.analytics.estimates import UNKNOWN, Subject, label_value, observed, uniform_value
-from service.analytics.verdicts import LEAST_ROUNDS, bound_of, verdict_of
+from service.analytics.verdicts import LEAST_ROUNDS, Bound, bound_of, verdict_of
 from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
+from service.schemas.rules import Rules
 from service.store.records.codecs import label_codec
 from service.store.records.layout import FEEDBACK
 from service.store.records.round_table import Table, row_dtype
@@ -202,6 +203,15 @@ def test_a_healthy_model_that_explores_little_is_not_called_chance(high: float, 
     assert len(words) > 6
 
 
+def test_a_model_that_rules_bind_is_not_called_chance() -> None:
+    """Its floor of the worst label keeps the reward near that of uniform draws, or below."""
+    counts = counted(rows([0.9, 0.05, 0.05], [0.2, 0.8, 0.5], 3000))
+    free = subject()
+    assert verdict_of(free, counts).verdict in ("at_chance", "collapsed")
+    bound = free._replace(rules=Rules(floor={"a": 0.9}))
+    assert verdict_of(bound, counts).verdict != "at_chance"
+
+
 def contextual(best: list[float], n: int = 4000) -> Table:
     half = np.arange(n)[:, None] % 2 == 0
     distribution = np.where(half, [0.99, 0.005, 0.005], [0.005, 0.99, 0.005])
@@ -381,7 +391,13 @@ def test_intervals_of_rewards() -> None:
 def test_the_bound_of_gaptron_is_that_of_its_theorem(settings: dict[str, Any], mistakes: float) -> None:
     """D²/(2η) + ((K - 1)/K) Σ γ_t; without exploration, η is that of Theorem 4 for the least gap."""
     given = {"loss": "logistic", "learning_rate": "theorem", "radius": 1.0, **settings}
-    found = bound_of(ALL_LEARNERS["gaptron"](problem=Problem(2, 2), **given), 100)
+
+    def bound(moved: float = 0.0, **more: Any) -> Bound:
+        learner = ALL_LEARNERS["gaptron"](problem=Problem(2, 2), **given, **more)
+        return bound_of(Subject(learner, LABELS, has_actions=False, has_contexts=True, moved=moved), 100)
+
+    found = bound()
     assert found.mistakes == pytest.approx(mistakes, rel=1e-12)
     assert found.reward(100) == pytest.approx(max(0.0, 1.0 - mistakes / 100), rel=1e-12)
-    assert bound_of(ALL_LEARNERS["gaptron"](problem=Problem(2, 2), **given, eta_scale=2.0), 100).mistakes is None
+    assert bound(eta_scale=2.0).mistakes is None
+    assert bound(moved=0.1).mistakes is None

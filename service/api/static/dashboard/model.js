@@ -18,7 +18,7 @@ export class ModelView {
     this.polls = 0;
     this.chart = new RewardChart();
     this.parts = Object.fromEntries(
-      ["verdict", "warnings", "tiles", "legend", "curve", "labels", "note", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
+      ["verdict", "warnings", "tiles", "legend", "curve", "labels", "note", "rules", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
         (part) => [part, h(part === "legend" ? "ul" : "div", { class: part })],
       ),
     );
@@ -53,7 +53,7 @@ export class ModelView {
       p.warnings,
       p.tiles,
       section("s-curve", "Reward over rounds", this.chart.element, p.legend, p.curve),
-      section("s-labels", "Labels", p.labels, p.note),
+      section("s-labels", "Labels", p.labels, p.note, p.rules),
       h("div", { class: "columns" },
         section("s-propensities", "Propensities", p.certainty, p.propensities),
         section("s-delays", "Delay of feedback", p.delays)),
@@ -78,6 +78,7 @@ export class ModelView {
     this.disclose(p.curve, "Table of the curve", () => curveTable(statistics));
     put(p.labels, statistics.labels ? labelTable(statistics) : []);
     put(p.note, statistics.labels_note ? h("p", { class: "hint" }, statistics.labels_note) : []);
+    put(p.rules, statistics.rules?.length ? ruleTable(statistics.rules) : []);
     put(p.certainty, certainty(statistics));
     put(p.propensities, histogram(statistics.propensities.counts.slice(0, -1), statistics.propensities.bounds.map((b) => `≤ ${b}`)));
     put(p.delays,
@@ -165,6 +166,12 @@ function labelTable(t) {
   return table("Labels", heads, body, "labels");
 }
 
+function ruleTable(rules) {
+  const rows = rules.map(({ rule, share, latest_share: latest }) =>
+    h("tr", {}, h("th", { scope: "row" }, named(rule)), right(format.percent(share)), right(format.percent(latest))));
+  return table("Rules", ["Rule", rightHead("Probability"), rightHead("Share of latest")], rows, "rules");
+}
+
 function certainty(t) {
   const e = t.exploration;
   return h("dl", { class: "pairs" },
@@ -197,7 +204,7 @@ function roundRow(line) {
 
 function facts(model, t) {
   const policies = [`on_expiry ${JSON.stringify(model.on_expiry)}`, `learn ${model.learn}`, `mode ${model.mode}`,
-    `lag ${model.freshness?.max_lag_seconds ?? 0} s`].join(" · ");
+    `lag ${model.freshness?.max_lag_seconds ?? 0} s`, ...(model.rules?.floor_each ? [`floor_each ${model.rules.floor_each}`] : [])].join(" · ");
   const { algorithm, ...settings } = model.learner;
   return h("dl", { class: "pairs wide" },
     pair("Learner", algorithm), pair("Features", model.features.kind), pair("Labels", model.actions ? "actions of the request" : format.count(model.labels.length)),
