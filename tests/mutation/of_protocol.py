@@ -267,6 +267,34 @@ PROTOCOL: Errors = {
 SIMULATED: Errors = {
     "test_simulated_runs_break_no_promise[2000]": [
         ("protocol: no parts count", "save_snapshot.lua", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
+        (
+            "protocol: a change of rules counts from the next change on",
+            "LogFold._make",
+            "self._use(after)",
+            "self._use(after)\n"
+            "if len(after.definition.labels) == len(before.definition.labels):\n"
+            "    none = after.choice.limits._replace(each=after.choice.limits.each[:0])\n"
+            "    after.choice.limits = before.choice.rules.of_labels if before.choice.rules else none",
+        ),
+        (
+            "protocol: the first of several changes of rules counts",
+            "changes.after",
+            "updates |= change.policies",
+            "updates = change.policies | updates",
+        ),
+        (
+            "protocol: no rules after a snapshot",
+            "Replica._start_from",
+            "self._keep(state)",
+            "self._keep(state)\nmodel.choice.limits = model.choice.limits._replace(each=model.choice.limits.each[:0])",
+        ),
+        (
+            "protocol: no rules after a snapshot of a shadow",
+            "ShadowReplica._start",
+            "self.sums = decode_sums(snapshot.statistics)",
+            "self.sums, limits = decode_sums(snapshot.statistics), self.model.choice.limits\n"
+            "self._recomputing._limits = limits._replace(each=limits.each[:0])",
+        ),
     ],
     "test_simulated_runs_break_no_promise[1000]": [
         ("protocol: snapshots expire", "save_snapshot.lua", "call('PERSIST', KEYS[3])", "call('EXPIRE', KEYS[3], 5)"),

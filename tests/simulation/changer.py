@@ -1,4 +1,4 @@
-"""A client that changes models: labels, snapshots, rollbacks, resets, shadows; one model comes and goes."""
+"""A client that changes models: labels, rules, snapshots, rollbacks, resets, shadows; one model comes and goes."""
 
 import asyncio
 import random
@@ -30,7 +30,6 @@ class Changer:
     def __init__(self, crowd: Crowd, seed: int) -> None:
         self._crowd = crowd
         self._random = random.Random(f"changes {seed}")
-        self._labels = list(LABELS)
         self._number = 0
         self._kept: list[str] = []
 
@@ -39,17 +38,58 @@ class Changer:
         while not self._crowd.is_over:
             await asyncio.sleep(self._random.expovariate(1 / _PAUSE))
             self._number += 1
-            changes = [self._change_labels, self._keep, self._replace, self._delete, self._shadow, self._promote]
+            changes = [
+                self._change_labels,
+                self._change_rules,
+                self._change_both,
+                self._keep,
+                self._replace,
+                self._delete,
+                self._shadow,
+                self._promote,
+            ]
             change = self._random.choice(changes)
             await self._crowd.ask(change(), lambda _: None)
             if change == self._delete:
                 await self._crowd.ask(self._create(), lambda _: None)
 
     def _change_labels(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
-        retired = [self._labels.pop(0)] if len(self._labels) > len(LABELS) + 2 else []
-        self._labels.append(f"new-{self._number}")
-        patch = ModelPatch.model_validate({"labels": {"add": [self._labels[-1]], "retire": retired}})
+        labels, _ = self._new_labels()
+        return self._patch(labels=labels)
+
+    def _change_rules(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        return self._patch(rules=self._rules(self._labels))
+
+    def _change_both(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        labels, then = self._new_labels()
+        return self._patch(labels=labels, rules=self._rules(then))
+
+    def _patch(self, **fields: Any) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        patch = ModelPatch.model_validate(fields)
         return lambda worker: worker.registry.change(CHANGED, patch, _ANY, None)
+
+    @property
+    def _labels(self) -> list[str]:
+        return next(known.truth.labels for known in self._crowd.known if known.name == CHANGED)
+
+    def _new_labels(self) -> tuple[dict[str, list[str]], list[str]]:
+        """Return a change that adds a label and retires the oldest one of many, and the labels after it."""
+        labels, added = self._labels, f"new-{self._number}"
+        kept = labels[len(labels) > len(LABELS) + 1 :]
+        return {"add": [added], "retire": labels[: -len(kept)]}, [*kept, added]
+
+    def _rules(self, labels: list[str]) -> dict[str, Any] | None:
+        """Return some rules, most of them for the newest labels: those that they name cannot be retired."""
+        newest, groups = labels[-1], {"some": labels[-3:-1]}
+        return self._random.choice(
+            [
+                {"floor": {newest: 0.3}, "floor_each": 0.01},
+                {"floor_each": 0.1},
+                {"cap": {newest: 0.1, "some": 0.3}, "groups": groups},
+                {"floor": {"some": 0.6}, "cap": {labels[0]: 0.05}, "groups": groups},
+                None,
+            ]
+        )
 
     def _keep(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         self._kept = [*self._kept[-3:], f"s{self._number}"]

@@ -33,7 +33,7 @@ _THINKING = 0.02  # mean seconds between two actions of a client
 _REMEMBERED = 40  # predictions of a model that clients give feedback on
 _TRIES = 4
 _POPULARITIES = (1.0, 1.0, 20.0)  # of a model, in comparison with the others
-_CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE = 0.1, 0.25, 0.15, 0.1  # shares
+_CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE, _SELECTIVE = 0.1, 0.25, 0.15, 0.1, 0.2  # shares
 
 
 class Known:
@@ -141,7 +141,14 @@ class Crowd:
         self._names += 1
         own = PredictionId(known.name, f"c{self._names}") if named else None
         active = not named or self._random.random() >= _INACTIVE
-        return PredictionRequest(context, own, False, NO_OPTIONS._replace(activated=active))
+        options = NO_OPTIONS._replace(activated=active, eligible=self._some_labels(known))
+        return PredictionRequest(context, own, False, options)
+
+    def _some_labels(self, known: Known) -> tuple[str, ...] | None:
+        if self._random.random() >= _SELECTIVE:
+            return None
+        labels = known.truth.labels
+        return tuple(self._random.sample(labels, self._random.randrange(1, len(labels) + 1)))
 
     def _hear_all(self, known: Known, newest: int, losses: int, answers: Any) -> None:
         for answer in answers if isinstance(answers, list) else []:

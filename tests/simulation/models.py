@@ -14,6 +14,12 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "learner": GAPTRON,
         "on_expiry": "incorrect",
         "window_seconds": 3.0,
+        "rules": {
+            "floor": {"green": 0.3},
+            "cap": {"warm": 0.4},
+            "floor_each": 0.05,
+            "groups": {"warm": ["red", "blue"]},
+        },
         "learn": "on_arrival",
         "retain_rounds": 0,
     },

@@ -58,7 +58,7 @@ async def _snapshot(_: Truths, worker: SimulatedWorker) -> None:
 
 
 def _change(_: Truths, worker: SimulatedWorker) -> Any:
-    patch = ModelPatch.model_validate({"labels": {"add": ["new"]}})
+    patch = ModelPatch.model_validate({"labels": {"add": ["new"]}, "rules": {"floor": {"new": 0.5}}})
     return worker.registry.change(MODEL, patch, ("*",), None)
 
 

@@ -24,6 +24,7 @@ from tests.simulation.event_loop import run_now
 from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.reference_fold import ReferenceFold, bits_of
+from tests.simulation.rules_in_force import RulesInForce
 from tests.simulation.whole_log import WholeLog
 
 _TOLERANCE = 1e-12
@@ -58,6 +59,7 @@ class Truth:
         self.never_active: set[Own] = set()
         self.lost: set[Own] = set()  # predictions that the server has lost; some are stored again
         self._store = WholeLog(server, self)
+        self._first_rules = RulesInForce.at_first(self._store.stored_model(key))
         self._snapshot_at: Position = (0, 0)
         self._fold = ReferenceFold(self._store, key)
         self._fold.learn(None)
@@ -71,6 +73,11 @@ class Truth:
     def model(self) -> Model:
         """The model after all changes of the log."""
         return self._fold.model
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the model that are not retired."""
+        return [label for label in self.model.definition.labels if label not in self.model.retired]
 
     def look(self) -> None:
         """Take the entries that the server has appended.
@@ -144,7 +151,8 @@ class Truth:
         """Note a block of predictions that the server has stored.
 
         Raises:
-            ViolationError: if a propensity is not that of the state after the rounds that the prediction has seen.
+            ViolationError: if a propensity is not that of the state after the rounds that the prediction has seen,
+                under the rules after the changes that it has seen.
         """
         waiting = self.model.choice.records.waiting(record)
         assert waiting is not None
@@ -154,10 +162,12 @@ class Truth:
         if point is None:
             raise ViolationError(f"model {self.key.name}: a prediction has seen {seen}, the log has {self.position}")
         self._require(seen[1] == self.change_count, f"a prediction of {self.position} has seen {seen}")
+        rules = self._first_rules.after(self.entries, seen[1])
         decisions = point.model.learner.decide(point.state, point.model.choice.prepared(contexts), parts.eligible)
         for i, row in enumerate(table):
             own, output = (block, int(row["token"])), row["output"]
-            true, drawn = float(decisions.distributions[i, int(output)]), float(row["propensity"])
+            nearest = rules.nearest_to(decisions.distributions[i].tolist(), parts.eligible[i].tolist())
+            true, drawn = float(nearest[int(output)]), float(row["propensity"])
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
             there = self.predictions.get(own)
             self._require(there is None or there.expires_at < waiting.expires_at, f"{own} is stored twice")
