@@ -54,6 +54,42 @@ async def _holdout_of_actions(play: Play) -> None:
         await play.send("GET", f"/models/{name}/rounds?limit=3")
 
 
+_RULES: tuple[dict[str, Any], ...] = (
+    {"floor": {"none": 0.3}, "cap": {"green": 0.2}},
+    {"groups": {"warm": ["red", "green"]}, "cap": {"warm": 0.4}, "floor_each": 0.05},
+)
+
+
+async def _rules(play: Play) -> None:
+    for number, rules in enumerate(_RULES):
+        name = await play.create(str(number), labels=LABELS, features=DENSE, rules=rules)
+        await teach(play, name, contexts(number, 20))
+        items: list[Any] = [{"context": x, "include_distribution": True} for x in contexts(number + 5, 4)]
+        items[1]["eligible"], items[2] = ["red", "green"], {"context": items[2]["context"], "top": 3}
+        await play.post("/predict/batch", {"model": name, "items": items})
+        one = {"model": name, "context": contexts(1, 1)[0], "eligible": ["green"], "prediction_id": "one"}
+        await play.post("/predict", one)
+        await play.post("/predict", one)
+        await play.publish(name)
+        for path in ("", "/statistics"):
+            await play.send("GET", f"/models/{name}{path}")
+        await play.change(name, {"labels": {"retire": ["green"]}})
+        await play.change(name, {"rules": {"floor": {"none": 0.7, "red": 0.4}}})
+        await play.change(name, {"rules": None})
+
+
+async def _rules_of_actions(play: Play) -> None:
+    features, rules = {"kind": "dense", "size": 1}, {"floor": {"own": 0.5}, "cap": {"ad": 0.1}}
+    name = await play.create("r", actions={"features": features, "log_actions": "all"}, rules=rules)
+    given = [{"id": each, "features": [n / 4]} for n, each in enumerate(LABELS)]
+    tagged = [given[0] | {"tag": "own"}, given[1] | {"tag": "ad"}, given[2], given[3] | {"tag": "else"}]
+    for actions in (tagged, given, tagged[1:2]):
+        asked = {"model": name, "actions": actions, "include_distribution": True}
+        answer = await play.post("/predict", asked)
+        await play.post("/feedback", {"prediction_id": answer["prediction_id"], "correct": True})
+    await play.send("GET", f"/models/{name}/rounds")
+
+
 async def _modes(play: Play) -> None:
     for mode in ("online", "logging", "frozen"):
         name = await play.create(mode, labels=LABELS, features=DENSE, mode=mode)
@@ -164,7 +200,9 @@ _CHANGES: list[dict[str, Any]] = [
     {"mode": "logging"}, {"mode": "frozen"}, {"mode": "online"}, {"holdout": {"fraction": 0.5, "policy": "uniform"}},
     {"holdout": {"fraction": 0.25, "policy": {"label": "red"}}}, {"labels": {"retire": ["red"]}},
     {"holdout": None, "labels": {"retire": ["red"], "add": ["grey"]}}, {"freshness": {"max_lag_seconds": 2.5}},
-    {"freshness": {}}, {}, {"labels": {}}, {"labels": None}, {"mode": "online"}, {"window_seconds": 60.0},
+    {"freshness": {}}, {"rules": {"floor": {"blue": 0.1}}}, {"rules": {"floor": {"blue": 0.1}, "cap": {}}},
+    {"labels": {"retire": ["blue"]}}, {"rules": None}, {},
+    {"labels": {}}, {"labels": None}, {"mode": "online"}, {"window_seconds": 60.0},
 ]  # fmt: skip
 
 
@@ -187,6 +225,8 @@ async def _patches(play: Play) -> None:
 CHAPTERS = [
     Chapter("holdout", _holdouts),
     Chapter("holdout-actions", _holdout_of_actions),
+    Chapter("rules", _rules),
+    Chapter("rules-of-actions", _rules_of_actions),
     Chapter("modes", _modes),
     Chapter("expiry-drop", functools.partial(_expiry, "drop")),
     Chapter("expiry-incorrect", functools.partial(_expiry, "incorrect")),
