@@ -89,7 +89,7 @@ def test_state_grows_with_the_features_that_occur() -> None:
     state = played(learner, 400, 100)
     assert state.row_counts.tolist() == [100, 0]
     assert len(state.features) == 128
-    numbers = 128 * (4 * 10 + 12) + 80 * (80 + 2 * 10)  # for each row, and for the first 80
+    numbers = 128 * (4 * 10 + 12) + 80 * (80 + 2 * 10 + 1)  # for each row, and for the first 80
     assert size_in_bytes(state) == pytest.approx(8 * numbers, abs=600)
     assert bits(decode_state(learner, encode_state(learner, state))) == bits(state)
     assert learner.warnings(state) == []
