@@ -80,25 +80,45 @@ class Block(NamedTuple):
         Raises:
             StoreCorruptError: if an outcome fails its check, or the body of a prediction without a round is missing.
         """
-        rounds, kinds = list[bytes](), self.outcomes["kind"].tolist()
-        ends = [0, *self.predictions["end"].tolist()]
-        waiting = [i for i, kind in enumerate(kinds) if self._is_waiting(i, kind)]
-        for i in waiting:
-            body = self.bodies[ends[i] : ends[i + 1]]
-            if len(body) != ends[i + 1] - ends[i]:
-                raise StoreCorruptError("the body of an open prediction is missing")
-            told = self.predictions[i].tobytes()[_IDENTITY_ENDS:] + self.seen
-            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), told + body + self.common))
-        return rounds, [kinds[i] for i in waiting]
+        kinds = list(map(self.kind, range(len(self.outcomes))))
+        waiting = [i for i, kind in enumerate(kinds) if kind in (OPEN, INACTIVE, PENDING)]
+        return [self.as_round(i) for i in waiting], [kinds[i] for i in waiting]
 
-    def _is_waiting(self, i: int, kind: int) -> bool:
-        outcome = self.outcomes[i : i + 1].tobytes()
+    @property
+    def has_bodies(self) -> bool:
+        """Whether the block has kept its bodies, as it does until all of its predictions are closed."""
+        return bool(self.bodies or self.common)
+
+    def place_of(self, token: int) -> int | None:
+        """Return the index of the prediction with a token; None if there is none."""
+        return next((i for i, each in enumerate(self.predictions["token"].tolist()) if each == token), None)
+
+    def as_round(self, i: int) -> bytes:
+        """Return prediction i encoded as a round, with a placeholder outcome: wrong, truth unknown.
+
+        Raises:
+            StoreCorruptError: if its body is missing.
+        """
+        start, end = int(self.predictions["end"][i - 1]) if i else 0, int(self.predictions["end"][i])
+        body = self.bodies[start:end]
+        if len(body) != end - start:
+            raise StoreCorruptError("the body of an open prediction is missing")
+        answered = self.predictions[i].tobytes()[_IDENTITY_ENDS:] + self.seen
+        return _round(self.outcomes.dtype, self._token_and_check(i), answered + body + self.common)
+
+    def kind(self, i: int) -> int:
+        """Return the kind of the outcome of prediction i.
+
+        Raises:
+            StoreCorruptError: if the outcome fails its check.
+        """
+        kind, outcome = int(self.outcomes["kind"][i]), self.outcomes[i : i + 1].tobytes()
         without_kind = outcome[:_AFTER_CHECK] + outcome[_AFTER_CHECK + 1 :]  # all zeros if open or inactive
         if kind in (OPEN, INACTIVE) and not any(without_kind):
-            return True
+            return kind
         if check_of(outcome[_AFTER_CHECK:], self._token_and_check(i)) != self.outcomes["check"][i]:
             raise StoreCorruptError("the outcome of a prediction fails its check")
-        return kind == PENDING
+        return kind
 
     def _token_and_check(self, i: int) -> bytes:
         prediction: bytes = self.predictions[i].tobytes()

@@ -28,6 +28,13 @@ class LogRows(NamedTuple):
     contexts: Contexts  # the n contexts as stored, before the norm policy
     parts: OptionalFields
 
+    def row(self, i: int) -> "LogRows":
+        """Return round i alone."""
+        some, (eligible, sent, actions) = slice(i, i + 1), self.parts
+        return LogRows(
+            self.table[some], self.contexts.rows(i, i + 1), OptionalFields(eligible[some], sent[some], actions[some])
+        )
+
 
 def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:
     """For each number of labels, return the size in bytes of an encoded mask of eligible labels."""

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from learners.base import Contexts, Rounds
-from service.errors import StoreCorruptError
+from service.errors import NewerVersionError, StoreCorruptError
 from service.store.records.blocks import StoredPrediction, block_of, stored_prediction
-from service.store.records.codecs import AnswerCodec, ContextCodec
+from service.store.records.codecs import AnswerArray, AnswerCodec, ContextCodec
+from service.store.records.layout import INACTIVE, OPEN
 from service.store.records.new_predictions import BlockEncoder, NewPredictions
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields, unpacked_masks
 from service.store.records.round_table import Table, row_faults
@@ -25,6 +26,19 @@ class Waiting(NamedTuple):
     kinds: list[int]  # the kinds of their actual outcomes, (n,): OPEN, PENDING or INACTIVE
     expires_at: float
     history: tuple[int, bytes]  # the number of changes that they have seen, and the digest of the history up to these
+
+
+class PredictionRecord(NamedTuple):
+    """One prediction of a block, whether it is closed or not."""
+
+    row: LogRows | None  # (1,), with a placeholder outcome: wrong, truth unknown; None if the block has no bodies
+    kind: int  # of its outcome: see `layout.OPEN`
+    outcome: Table  # (1,), with the fields of `layout.OUTCOME`; all zeros if it is open or inactive
+    expires_at: float
+    rounds_seen: int
+    changes_seen: int
+    propensity: float
+    output: AnswerArray  # (1, ...)
 
 
 class RecordFormat:
@@ -99,6 +113,25 @@ class RecordFormat:
         block = block_of(record, self.answers)
         rounds, kinds = block.waiting()
         return Waiting(self.rows(rounds), kinds, block.expires_at, block.history) if rounds else None
+
+    def prediction(self, record: bytes, token: int) -> PredictionRecord | None:
+        """Return the prediction of a block that has a token; None if there is none.
+
+        Raises:
+            NewerVersionError: if a newer version wrote the block or the outcome.
+            StoreCorruptError: if it is damaged.
+        """
+        block, stored = block_of(record, self.answers), self.decode_stored(record)
+        if (i := block.place_of(token)) is None:
+            return None
+        kind, outcome = block.kind(i), block.outcomes[i : i + 1]
+        if kind > INACTIVE:
+            raise NewerVersionError("a prediction has an outcome that this version does not support")
+        if kind not in (OPEN, INACTIVE) and not self.answers.possible_truths(outcome["truth"])[0]:
+            raise StoreCorruptError("the outcome of a prediction has an impossible truth")
+        row = self.rows([block.as_round(i)]) if block.has_bodies else None
+        numbers = stored.expires_at, stored.rounds_seen, block.history[0], float(stored.propensities[i])
+        return PredictionRecord(row, kind, outcome, *numbers, stored.outputs[i : i + 1])
 
     def round_bounds(self, payload: bytes) -> list[int]:
         """Return the start of each round in an entry, and the entry's end.
