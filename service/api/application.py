@@ -18,6 +18,7 @@ from service.api.routes import copies, feedback, health, models, pages, predicti
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
+from service.registry.explained_decisions import ExplainedDecisions
 from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.rounds.use_cases import RoundService
@@ -103,6 +104,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, policy.limits.import_bytes, environment.monotonic),
         predictions.explanation_router(use_cases.rounds),
+        predictions.decisions_router(ExplainedDecisions(environment)),
         statistics.evaluation_router(LatestRounds(environment)),
         states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
         rounds.open_predictions_router(use_cases.registry),

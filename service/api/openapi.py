@@ -46,7 +46,10 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
     ("import_model", "201"): _OF_COPY,
     ("get_model", "200"): _OF_CHANGE,
     ("change_model", "200"): _OF_CHANGE,
-    ("predict", "200"): (_to("feedback", body=_PREDICTION), _to("activate", body=_PREDICTION)),
+    ("predict", "200"): (
+        *(_to(operation, body=_PREDICTION) for operation in ("feedback", "activate")),
+        _to("explain_prediction", {"path.prediction_id": "$response.body#/prediction_id"}),
+    ),
     ("activate", "200"): (_to("feedback", body={"prediction_id": "$request.body#/prediction_id"}),),
     ("take_snapshot", "201"): (
         _to("roll_back", _SAME_NAME, {"snapshot": "$response.body#/id"}),

@@ -47,7 +47,7 @@ def every_exchange() -> Sequence[Recorded]:
 
 
 def successful(method: str, path: str) -> list[Recorded]:
-    pattern = re.compile(f"{method} {re.sub(r'{[a-z]+}', '[^/?]+', path)}")
+    pattern = re.compile(f"{method} {re.sub(r'{[a-z_]+}', '[^/?]+', path)}")
     return [
         each for each in every_exchange() if each["status"] < 400 and pattern.fullmatch(each["request"].split("?")[0])
     ]

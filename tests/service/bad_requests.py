@@ -437,6 +437,12 @@ READS = [
     _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),
     _get("rounds after a negative number", f"/models/{MODEL}/rounds?after=-1", 422, "out-of-range", "after"),
     _get("rounds after 400 digits", f"/models/{MODEL}/rounds?after={LONG}", 422, "out-of-range", "after"),
+    _get("explain a malformed id", "/predictions/nobody", 422, "invalid-name", "prediction_id"),
+    _get("explain an id with a bad token", "/predictions/nobody:a:01", 422, "invalid-name", "prediction_id"),
+    _get("explain a prediction of an unknown model", "/predictions/nobody:a", 404, "model-not-found", "prediction_id"),
+    _get(
+        "explain an unknown prediction", f"/predictions/{MODEL}:nothing", 404, "prediction-not-found", "prediction_id"
+    ),
     _get("changes of an unknown model", "/models/nobody/changes", 404, "model-not-found", "name"),
     _get("changes after a negative number", f"/models/{MODEL}/changes?after=-1", 422, "out-of-range", "after"),
     _get("changes after 400 digits", f"/models/{MODEL}/changes?after={LONG}", 422, "out-of-range", "after"),

@@ -3,7 +3,8 @@
 The method and the path determine which scope a request needs. New routes are restricted by default: except for the
 routes in `_SCOPES` and the open paths, GET needs `read`, other methods need `admin`, and the key must allow all models.
 Under /models/, however, the key need only allow the model in the path, and `POST /models/{name}/explain` needs `read`.
-The model in a path is checked here; handlers check a model in a body, with `check_model` or `check_new_model`.
+`GET /predictions/{prediction_id}` needs `read`, too. The model in a path under /models/ is checked here; handlers check
+a model in a body or in a prediction's id, with `check_model` or `check_new_model`.
 """
 
 import logging
@@ -60,6 +61,8 @@ def need_of(method: str, path: str) -> Need | None:
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
         return None
+    if path.startswith("/predictions/") and method == "GET":
+        return Need("read", every_model=False)
     if path.startswith("/models/"):
         reads = method == "GET" or (method == "POST" and path.split("/")[3:] == ["explain"])
         return Need("read" if reads else "admin", every_model=False)

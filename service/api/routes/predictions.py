@@ -1,25 +1,29 @@
-"""`POST /predict`, single and in batches, and `POST /models/{name}/explain`."""
+"""`POST /predict`, single and in batches, `GET /predictions/{prediction_id}`, and `POST /models/{name}/explain`."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from service import costs, errors
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
-from service.api.responses.routes import JsonRoute
+from service.api.responses.routes import JsonRoute, StrictRoute
 from service.api.routes.models import Name
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item
 from service.compute import Compute
 from service.contexts.registry import read_contexts
+from service.error_messages.patterns import QUALIFIED_ID
 from service.error_messages.values import counted
 from service.json_values import JsonObject
 from service.per_item import map_results
+from service.prediction_id import PredictionId
+from service.registry.explained_decisions import ExplainedDecisions
 from service.rounds.use_cases import RoundService
+from service.schemas.decisions import DecisionAnswer
 from service.schemas.reports import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
 from service.tuples import named_tuples
@@ -140,6 +144,30 @@ def _items(batch: PredictBatchRequest) -> list[Any]:
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # `repeat` is endless; `predict_batch` checked the number of ids
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]
+
+
+_Id = Annotated[str, Path(pattern=QUALIFIED_ID, description="`<model>:<id>`, as `/predict` returns it.")]
+
+
+def decisions_router(decisions: ExplainedDecisions) -> APIRouter:
+    """Return the route that explains stored predictions."""
+    routes = APIRouter(tags=["rounds"], route_class=StrictRoute)
+
+    @routes.get(
+        "/predictions/{prediction_id:path}",  # ids may contain slashes
+        responses=responses(*errors.READING_ERRORS, errors.PredictionNotFoundError, errors.HistoryLostError),
+    )
+    async def explain_prediction(prediction_id: _Id) -> DecisionAnswer:
+        """Explain a stored prediction: what the model knew, what it chose from, what it drew, and what became of it.
+
+        A prediction is stored until an hour after its window, or longer. Its distribution is recomputed with the state
+        that decided, from the nearest snapshot and at most 10,000 rounds of the log.
+        """
+        parsed = PredictionId.parse(prediction_id)
+        check_model(parsed.model, "prediction_id")
+        return await decisions.explain(parsed)
+
+    return routes
 
 
 def explanation_router(rounds: RoundService) -> APIRouter:

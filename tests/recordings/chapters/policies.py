@@ -90,6 +90,36 @@ async def _rules_of_actions(play: Play) -> None:
     await play.send("GET", f"/models/{name}/rounds")
 
 
+async def _decisions_explained(play: Play) -> None:
+    rules, holdout = {"floor": {"none": 0.3}}, {"fraction": 0.3, "policy": {"label": "green"}}
+    name = await play.create("d", labels=LABELS, features=DENSE, rules=rules, holdout=holdout)
+    await teach(play, name, contexts(1, 20))
+    own = [f"{name}:p{n}" for n in range(5)]
+    for n, x in enumerate(contexts(2, 4)):
+        eligible = {"eligible": ["red", "green"]} if n == 1 else {}
+        await play.post("/predict", {"model": name, "context": x, "prediction_id": own[n], **eligible})
+    await play.post("/predict", {"model": name, "context": x, "prediction_id": "p4", "top": 2})
+    await play.change(name, {"labels": {"add": ["pink"]}, "rules": None, "holdout": None})
+    await play.post("/feedback", {"prediction_id": own[0], "true_label": "red"})
+    await play.post("/feedback", {"prediction_id": f"{own[4]}:0", "reward": 0.5})
+    for each in (*own[:4], f"{own[4]}:0", f"{own[4]}:1", own[4], f"{name}:nothing", "nobody:p", "p0"):
+        await play.send("GET", f"/predictions/{each}")
+    logging = await play.create("l", labels=LABELS, features=DENSE, mode="logging")
+    await play.post("/predict", {"model": logging, "context": x, "prediction_id": "p"})
+    await play.send("GET", f"/predictions/{logging}:p")
+
+
+async def _decisions_among_actions(play: Play) -> None:
+    given = [{"id": each, "features": [n / 4], "tag": "own"} for n, each in enumerate(LABELS)]
+    for log_actions in ("all", "chosen"):
+        actions = {"features": {"kind": "dense", "size": 1}, "log_actions": log_actions}
+        name = await play.create(log_actions, actions=actions, rules={"floor": {"ad": 0.2}})
+        await play.post("/predict", {"model": name, "actions": given, "prediction_id": "p"})
+        await play.send("GET", f"/predictions/{name}:p")
+        await play.post("/feedback", {"prediction_id": f"{name}:p", "correct": True})
+        await play.send("GET", f"/predictions/{name}:p")
+
+
 async def _modes(play: Play) -> None:
     for mode in ("online", "logging", "frozen"):
         name = await play.create(mode, labels=LABELS, features=DENSE, mode=mode)
@@ -227,6 +257,8 @@ CHAPTERS = [
     Chapter("holdout-actions", _holdout_of_actions),
     Chapter("rules", _rules),
     Chapter("rules-of-actions", _rules_of_actions),
+    Chapter("decisions-explained", _decisions_explained),
+    Chapter("decisions-among-actions", _decisions_among_actions),
     Chapter("modes", _modes),
     Chapter("expiry-drop", functools.partial(_expiry, "drop")),
     Chapter("expiry-incorrect", functools.partial(_expiry, "incorrect")),

@@ -195,7 +195,7 @@ async def test_no_other_page_changes_anything(store_url: str, name: str, method:
 async def test_a_rebound_name_reads_nothing(store_url: str, name: str, host: str) -> None:
     async with worker(store_url) as client:
         await prepared(client, name)
-        urls = [path.format(name=name, snapshot="kept", shadow="rival") for path in READS]
+        urls = [path.format(name=name, snapshot="kept", shadow="rival", prediction_id=f"{name}:made") for path in READS]
         for method in ("GET", "HEAD", "OPTIONS"):
             answers = [await client.request(method, url, headers={"host": host}) for url in urls]
             assert {each.status_code for each in answers} == {421}

@@ -9,7 +9,7 @@ import pytest
 
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.access.keys import SCOPES, Scope
-from service.api.middleware.access import need_of
+from service.api.middleware.access import Need, need_of
 from service.errors import StoreFullError
 from service.store.access_tables import ApiKeyTable, RateLimits, RequestCount
 from service.store.redis.redis_store import RedisStore
@@ -44,6 +44,8 @@ UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""
 LISTS = {"/models", "/statistics"}
 """Operations that list the models of the key."""
+IDENTIFIED = {"/predictions/{prediction_id}"}
+"""Operations that name the model in the id of a prediction."""
 each_closed = pytest.mark.parametrize(("method", "path"), CLOSED, ids=str)
 each_prefix = pytest.mark.parametrize("prefix", ["", "/v1"], ids=["root", "v1"])
 
@@ -57,7 +59,7 @@ class Guarded(NamedTuple):
         body = BODIES[path](name) if method in ("POST", "PUT") and path in BODIES else None
         return await self.client.request(
             method,
-            prefix + path.format(name=name, snapshot="kept", shadow="rival"),
+            prefix + path.format(name=name, snapshot="kept", shadow="rival", prediction_id=f"{name}:made"),
             json=body,
             headers={} if key is None else bearer(key),
         )
@@ -98,8 +100,14 @@ def revealed(response: httpx2.Response, name: str) -> tuple[int, str, list[str]]
 
 def test_every_operation_is_covered() -> None:
     named = {path for _, path in CLOSED if "{name}" in path}
-    assert {path for _, path in CLOSED} == named | set(BODIES) | UNNAMED | LISTS
+    assert {path for _, path in CLOSED} == named | set(BODIES) | UNNAMED | LISTS | IDENTIFIED
     assert {path for _, path in OPEN} == {"/livez", "/readyz", "/webhooks/feedback"}
+
+
+def test_a_stored_prediction_needs_the_scope_read_of_its_model() -> None:
+    for prefix in ("", "/v1"):
+        assert need_of("GET", f"{prefix}/predictions/m:a/b") == Need("read", every_model=False)
+        assert need_of("DELETE", f"{prefix}/predictions/m:a/b") == Need("admin")
 
 
 @each_closed
@@ -281,7 +289,7 @@ async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.
 
 
 ASKED = [
-    (method.upper(), path.format(name="none", snapshot="kept", shadow="rival"))
+    (method.upper(), path.format(name="none", snapshot="kept", shadow="rival", prediction_id="none:made"))
     for path, item in _API["paths"].items()
     for method in item
 ]

@@ -87,6 +87,8 @@ def staged(one: Running, store_url: str) -> Stage:
 
 def given_value(request: Refused, field: str) -> Any:
     """Return the value that a request has at the path of a field."""
+    if request.path.startswith("/predictions/"):
+        return request.path.removeprefix("/predictions/")
     if request.content is None:
         return parse_qs(urlsplit(request.path).query)[field][0]
     value = json.loads(request.content)

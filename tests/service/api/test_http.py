@@ -88,7 +88,7 @@ PATHS = (
     | {f"/v1{path}": methods for path, methods in DOCUMENTED.items()}
     | {"/docs": {"GET"}, "/docs/docs.js": {"GET"}, "/openapi.json": {"GET"}}
 )
-PARTS = {"name": "nobody", "snapshot": "kept", "shadow": "rival"}
+PARTS = {"name": "nobody", "snapshot": "kept", "shadow": "rival", "prediction_id": "nobody:made"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 
 
@@ -158,9 +158,7 @@ NAMES = [
 async def test_an_unknown_parameter_is_refused(
     client: httpx2.AsyncClient, prefix: str, method: str, path: str, operation: dict[str, Any]
 ) -> None:
-    response = await client.request(
-        method, f"{prefix}{path.format(name='m', snapshot='s', shadow='s')}?zzz=1&yyy", json={}
-    )
+    response = await client.request(method, f"{prefix}{path.format(**PARTS)}?zzz=1&yyy", json={})
     problem = problem_of(response, 400, "unknown-parameter", "zzz")
     assert [error["field"] for error in problem["errors"]] == ["zzz", "yyy"]
     for name in query_names(operation):
@@ -175,7 +173,7 @@ async def test_probes_may_add_parameters(client: httpx2.AsyncClient, path: str) 
 
 @pytest.mark.parametrize(("method", "path", "name"), NAMES)
 async def test_a_repeated_parameter_is_refused(client: httpx2.AsyncClient, method: str, path: str, name: str) -> None:
-    response = await client.request(method, f"{path.format(name='m', snapshot='s', shadow='s')}?{name}=1&{name}=1")
+    response = await client.request(method, f"{path.format(**PARTS)}?{name}=1&{name}=1")
     problem_of(response, 400, "repeated-parameter", name)
 
 
