@@ -24,7 +24,19 @@ from wager_client.errors import (
 from wager_client.operations import FeedbackItem
 from wager_client.outbox import Report
 from wager_client.queues import AsyncFeedbackQueue, FeedbackQueue
-from wager_client.results import Activation, Explanation, Feedback, Health, Model, ModelSummary, Prediction, Round, Slot
+from wager_client.results import (
+    Activation,
+    Decision,
+    Explanation,
+    Feedback,
+    Health,
+    Model,
+    ModelSummary,
+    Outcome,
+    Prediction,
+    Round,
+    Slot,
+)
 
 __version__ = "0.1.0"
 
@@ -35,6 +47,7 @@ __all__ = [
     "BadRequestError",
     "ConflictError",
     "DeadlineError",
+    "Decision",
     "Explanation",
     "Feedback",
     "FeedbackItem",
@@ -46,6 +59,7 @@ __all__ = [
     "ModelSummary",
     "NoAnswerError",
     "NotFoundError",
+    "Outcome",
     "PreconditionError",
     "Prediction",
     "ProblemError",

@@ -7,7 +7,18 @@ from wager_client import operations
 from wager_client.errors import ProblemError, WagerError
 from wager_client.operations import Default, FeedbackItem, Operation, given, id_of, repeatable
 from wager_client.problem_types import ModelExistsError
-from wager_client.results import Activation, Explanation, Feedback, Health, Model, ModelSummary, Prediction, Round, Slot
+from wager_client.results import (
+    Activation,
+    Decision,
+    Explanation,
+    Feedback,
+    Health,
+    Model,
+    ModelSummary,
+    Prediction,
+    Round,
+    Slot,
+)
 from wager_client.sending import AsyncTransport, Configured, Options, async_transport, call_async
 
 T = TypeVar("T")
@@ -151,6 +162,14 @@ class AsyncWager(Configured[AsyncTransport]):
     ) -> Explanation:
         """Return a model's features, scores and distribution for a context, without storing a prediction."""
         return await self._call(operations.explain(model, context, actions))
+
+    async def prediction(self, prediction_id: str) -> Decision:
+        """Return why a stored prediction has its answer, and what became of it.
+
+        The service stores a prediction until an hour after its window, or longer. Raises `PredictionNotFoundError` for
+        other ids, `WagerError` if the service refuses the request or is away.
+        """
+        return await self._call(operations.prediction(prediction_id))
 
     async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:
         """Yield the rounds of a model's log after round `after`, oldest first."""

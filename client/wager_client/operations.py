@@ -11,6 +11,7 @@ from wager_client import checks
 from wager_client.errors import ProblemError, UnexpectedAnswerError, problem_of, problem_of_answer
 from wager_client.results import (
     Activation,
+    Decision,
     Explanation,
     Feedback,
     Health,
@@ -105,7 +106,7 @@ def problem_in(body: Json) -> ProblemError:
     return problem_of(int(body.get("status", 0)), body)
 
 
-ResultT = TypeVar("ResultT", Prediction, Feedback, Activation)
+ResultT = TypeVar("ResultT", Prediction, Feedback, Activation, Decision)
 
 Default = str | Sequence[str]  # used if the service is away: a label, or with `top` the labels in order
 
@@ -302,6 +303,12 @@ def delete_model(name: str) -> Operation[None]:
 def explain(name: str, context: object, actions: object) -> Operation[Explanation]:
     """Build the request that explains a context."""
     return Operation("POST", f"{_path(name)}/explain", answer_as(Explanation), given(context=context, actions=actions))
+
+
+def prediction(prediction_id: str) -> Operation[Decision]:
+    """Build the request that explains a stored prediction."""
+    own = checks.text("prediction_id", prediction_id, "the id of a prediction")
+    return Operation("GET", f"/predictions/{quote(own, safe='')}", lambda answer: _read(Decision, answer.json(), own))
 
 
 def rounds(name: str, after: int, limit: int) -> Operation[list[Round]]:

@@ -166,6 +166,65 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """The feedback of a prediction, or what its model made of silence: then `outcome` is `expired`.
+
+    Attributes:
+        correct: whether the answer was right; None if the reward is neither 0 nor 1.
+        round: the number of the round; None while the feedback waits for the window to close.
+    """
+
+    outcome: str
+    reward: float
+    feedback_at: datetime
+    correct: bool | None = None
+    abstained: bool = False
+    true_label: str | None = None
+    true_labels: tuple[str, ...] | None = None
+    round: int | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A stored prediction explained: what its model knew, what it chose from, what it drew, and what became of it.
+
+    Attributes:
+        status: `open`, `waiting`, `inactive`, `expired` or `recorded`.
+        distribution: the probability of each label or action to choose from; None if `reason` says why it is unknown.
+        draw: the random number that is stored, and `u` the whole one, which drew the answer.
+        outcome: None without feedback.
+    """
+
+    prediction_id: str
+    model: str
+    status: str
+    propensity: float
+    expires_at: datetime
+    rounds_seen: int
+    changes_seen: int
+    learner: Json
+    mode: str
+    label: str | None = None
+    labels: tuple[str, ...] | None = None
+    holdout: bool | None = None
+    predicted_at: datetime | None = None
+    context: Any = None
+    actions: tuple[Any, ...] | None = None
+    action_count: int | None = None
+    eligible: tuple[str, ...] | None = None
+    rules: Json | None = None
+    rules_left_out: tuple[str, ...] | None = None
+    holdout_policy: Any = None
+    distribution: Mapping[str, float] | None = None
+    scores: Mapping[str, float] | None = None
+    draw: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    outcome: Outcome | None = None
+    raw: Json = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Health:
     """The state of the service and of its store."""
 

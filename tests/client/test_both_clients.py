@@ -34,6 +34,20 @@ _MODEL: dict[str, Any] = {
 _MODEL |= {"predictions": 0, "correct": 0, "reward": 0.0}
 _LINE: dict[str, Any] = {"round": 1, "prediction_id": "m:p", "outcome": "feedback", "context": {}, "rounds_seen": 0}
 _LINE |= {"predicted_at": "2027-01-16T08:00:00Z", "feedback_at": "2027-01-16T08:00:00Z"}
+_DECISION: dict[str, Any] = {
+    "prediction_id": "m:a/b",
+    "model": "m",
+    "status": "open",
+    "propensity": 1.0,
+    "mode": "online",
+}
+_DECISION |= {
+    "mode": "online",
+    "expires_at": "2027-01-16T08:00:00Z",
+    "rounds_seen": 0,
+    "changes_seen": 0,
+    "learner": {},
+}
 _PAGE = httpx2.Response(200, content=json.dumps(_LINE).encode() + b"\n")
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
     "predict": (("m", {}), {"prediction_id": "p", "top": 2}, [predicted]),
@@ -54,6 +68,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
     "change_model": (("m", {"mode": "frozen"}), {"etag": '"1"'}, [httpx2.Response(200, json=_MODEL)]),
     "delete_model": (("m",), {}, [httpx2.Response(204)]),
     "explain": (("m", {}), {}, [httpx2.Response(200, json={"model": "m", "rounds_seen": 1})]),
+    "prediction": (("m:a/b",), {}, [httpx2.Response(200, json=_DECISION)]),
     "health": ((), {}, [httpx2.Response(200, json={"status": "ready"})]),
     "list_models": (
         (),

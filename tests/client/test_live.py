@@ -22,6 +22,7 @@ from wager_client import (
     FeedbackQueue,
     InvalidInputError,
     ProblemError,
+    Slot,
     Wager,
     problems,
 )
@@ -32,6 +33,15 @@ PATIENCE = 180.0
 """Seconds: uvicorn replaces a killed worker up to 35 s later, and the new one starts slowly on a busy machine."""
 
 README = Path(wager_client.__file__).parents[1] / "README.md"
+
+
+async def check_decision(wager: AsyncWager, slot: Slot) -> None:
+    decision = await wager.prediction(slot.prediction_id or "")
+    assert (decision.status, decision.label, decision.context) == ("recorded", slot.label, {"x": 3})
+    assert decision.outcome is not None
+    assert (decision.outcome.reward, decision.outcome.round) == (0.5, 2)
+    assert decision.distribution is not None
+    assert decision.distribution[slot.label] == slot.propensity
 
 
 async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, name: str) -> None:
@@ -65,6 +75,7 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
     assert isinstance(missing, problems.PredictionNotFoundError)
     assert [each.round async for each in wager.rounds(name, page_size=2)] == [1, 2, 3]
     assert (await wager.explain(name, {"x": 1})).rounds_seen == 3
+    await check_decision(wager, slots[1])
     assert name in {each.name async for each in wager.list_models(page_size=100)}
     old = await wager.get_model(name)
     changed = await wager.change_model(old, {"labels": {"add": ["d"]}, "window_seconds": 60.0})

@@ -56,6 +56,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     *(("predict_batch", ("m", value), {}, r"items(\[0\])?: got ") for value in NO_BATCH),
     *(("predict_batch", (value, [{}]), {}, "model: got ") for value in NO_NAME),
     *((name, (value,), {}, "model: got ") for name in ("predict", "get_model", "explain") for value in NO_NAME),
+    *(("prediction", (value,), {}, "prediction_id: got ") for value in NO_NAME),
     *((name, (value,), {}, "model: got ") for name in ("create_model", "delete_model", "rounds") for value in NO_NAME),
     *(("change_model", (value, {}), {"etag": "*"}, "model: got ") for value in NO_NAME),
     ("change_model", ("m", None), {"etag": "*"}, "changes: got None"),
