@@ -33,6 +33,7 @@ TYPICAL_NONZEROS = 1000  # assumed entries of a sparse context that has not been
 
 # Answers.
 LISTED_PROBABILITY = 30  # one probability in a response
+EXPLAINED_FOLD = 2_000_000_000  # rounds folded again to explain a prediction, at most: about two seconds
 REPEATED_PREDICTION = 80_000  # one stored prediction, decoded for a repeated request
 EXPLAINED_NUMBER, EXPLAINED_FEATURE = 100, 5_000  # one contribution to a label's score, and one feature
 DECODED_BYTE, PRINTED_BYTE = 50, 100  # one byte of the log decoded, or decoded and converted to JSON

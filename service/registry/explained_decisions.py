@@ -1,5 +1,6 @@
 """Explains a stored prediction: what the model knew, what it chose from, what it drew, and what became of it."""
 
+import asyncio
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from service.store.records.outcomes import bit_of
 from service.store.records.records import PredictionRecord
 from service.store.values import FeedbackStatus, LogEntry
 
+_MOST_FOLDS = 2  # maximum folds at once in a worker: each needs a state
 _ATTEMPTS = 3  # maximum attempts to read a prediction and its model while others change the model
 
 Status = Literal["open", "waiting", "inactive", "expired", "recorded"]
@@ -58,7 +60,7 @@ class ExplainedDecisions:
 
     def __init__(self, environment: Environment) -> None:
         self._store, self._compute, self._models = environment.store, environment.compute, environment.models
-        self._now = environment.now
+        self._now, self._folds = environment.now, asyncio.Semaphore(_MOST_FOLDS)
 
     async def explain(self, id_: PredictionId) -> DecisionAnswer:
         """Explain a prediction. Recomputing its distribution folds at most `past_fold.MOST_ROUNDS` rounds.
@@ -127,11 +129,12 @@ class ExplainedDecisions:
         if is_held_out(row):
             return await run(model.name, held_out_again, model, row)
         place = Position(found.record.rounds_seen, found.record.changes_seen)
-        try:
-            past = await PastFold(found.newest, place, self._store, self._compute).past()
-        except StoreCorruptError as error:
-            return Redecided(reason=f"The state that decided cannot be restored: {error.detail}.")
-        return await run(model.name, decided_again, past, row)
+        async with self._folds:
+            try:
+                past = await PastFold(found.newest, place, self._store, self._compute).past()
+            except StoreCorruptError as error:
+                return Redecided(reason=f"The state that decided cannot be restored: {error.detail}.")
+            return await run(model.name, decided_again, past, row)
 
 
 def _refusal(status: FeedbackStatus, id_: PredictionId) -> WagerError:

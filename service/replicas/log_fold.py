@@ -14,7 +14,7 @@ from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.changes import replaces_state
 from service.models.model import Model
 from service.replicas.guarded_fold import Folder, Recomputing, learn
-from service.replicas.quarantine import Quarantine
+from service.replicas.quarantine import Quarantine, UnrecordedQuarantine
 from service.replicas.starts import model_after
 from service.replicas.tails import (
     Position,
@@ -73,6 +73,10 @@ class LogFold(ABC):
         """
         changes = self.change_count, self.model.digest
         return Seen(self.round_count, self._limit, self._last_at, allow_newer, self._quarantine.version, *changes)
+
+    def only_read(self) -> None:
+        """Never record damage in the store, which would change what other workers fold."""
+        self._quarantine = UnrecordedQuarantine(self.model, self._store)
 
     def release(self) -> None:
         """Free the state at once, unless it is in use: garbage collection may take minutes. The next use reloads it."""

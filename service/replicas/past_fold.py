@@ -16,7 +16,7 @@ from service.replicas.tails import Position, Run
 from service.store.capabilities import Store
 from service.store.records.optional_fields import LogRows
 from service.store.stored_models import digest_at
-from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Tail
+from service.store.values import ChangeEntry, DamagedSnapshotError, KeptNote, Snapshot, Tail
 
 MOST_ROUNDS = 10_000
 """Maximum rounds between the stored state and the place. They limit the time of one request."""
@@ -42,6 +42,7 @@ class PastFold(LogFold):
     def __init__(self, model: Model, place: Position, store: Store, compute: Compute) -> None:
         super().__init__(model, store, compute)
         self._key, self._digests, self._place = model.key, model.digests, place
+        self.only_read()
 
     async def past(self) -> Past:
         """Return the model and its state at the place.
@@ -49,7 +50,8 @@ class PastFold(LogFold):
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
             NewerVersionError: if a newer version wrote the snapshot or part of the log.
-            StoreCorruptError: if no readable snapshot is near enough, or the log lacks a round or a change after it.
+            StoreCorruptError: if no readable snapshot is near enough, the log after it is damaged or incomplete, or the
+                fold would take too long.
         """
         await self.catch_up()
         return Past(self.model, self.state)
@@ -58,35 +60,43 @@ class PastFold(LogFold):
         if self.state is not None:
             missing = f"round {self.round_count + 1:,} or change {self.change_count + 1:,}"
             raise StoreCorruptError(f"the log no longer has {missing}, which this state needs")
-        try:
-            await self._start_from(await self._nearest())
-        except (InvalidStateError, DamagedSnapshotError) as error:
-            raise StoreCorruptError(f"the nearest snapshot cannot be read: {error}") from error
+        for stored in await self._stored():
+            with contextlib.suppress(InvalidStateError, DamagedSnapshotError):
+                snapshot = stored if isinstance(stored, Snapshot) else await self._store.load_kept(self._key, stored.id)
+                if snapshot is not None:
+                    await self._start_from(snapshot)
+                    return
+        if self._place.round_count > MOST_ROUNDS:
+            raise StoreCorruptError(f"no stored snapshot is at most {MOST_ROUNDS:,} rounds older than the prediction")
+        await self._start_from(None)
 
     async def _start_from(self, snapshot: Snapshot | None) -> None:
         await self._quarantine.refresh(0)
         self._last_at = None
         if snapshot is None:
             self._use(await self._model_after(0))
+            self._check_cost(self._place.round_count)
             state = await self._run(costs.FIRST_CALL, self.model.learner.init)
             self.round_count = self.change_count = 0
         else:
             self._use(await self._model_after(snapshot.change_count, snapshot.digest))
+            self._check_cost(self._place.round_count - snapshot.round_count)
             state = await self._run(costs.FIRST_CALL, read_state, self.model.learner, snapshot.state)
             self.round_count, self.change_count = snapshot.round_count, snapshot.change_count
         self._keep(state)
 
-    async def _nearest(self) -> Snapshot | None:
-        """Return the nearest snapshot before the place; None if that is the initial state."""
+    def _check_cost(self, rounds: int) -> None:
+        learner = self.model.learner
+        if rounds * learner.fold_cost(min(learner.problem.n_features, costs.TYPICAL_NONZEROS)) > costs.EXPLAINED_FOLD:
+            raise StoreCorruptError(f"folding {rounds:,} rounds again would take too long")
+
+    async def _stored(self) -> list[Snapshot | KeptNote]:
+        """Return the latest snapshot and the kept ones that precede the place, the nearest first."""
         latest = await self._latest()
         notes = [each for each in await self._store.list_kept(self._key) if not each.learner]  # else of another learner
         kept = [each for each in notes if self._precedes(each.round_count, each.change_count)]
-        nearest = max(kept, key=lambda each: (each.round_count, each.change_count), default=None)
-        if nearest is not None and (latest is None or latest.round_count < nearest.round_count):
-            return await self._store.load_kept(self._key, nearest.id)
-        if latest is None and self._place.round_count > MOST_ROUNDS:
-            raise StoreCorruptError(f"no stored snapshot is at most {MOST_ROUNDS:,} rounds older than the prediction")
-        return latest
+        found: list[Snapshot | KeptNote] = [*kept, *([] if latest is None else [latest])]
+        return sorted(found, key=lambda each: (each.round_count, each.change_count), reverse=True)
 
     async def _latest(self) -> Snapshot | None:
         """Return the latest snapshot; None if it is damaged, or not before the place."""
@@ -111,7 +121,9 @@ class PastFold(LogFold):
         if keeps_state(before, after):
             return self.state
         if is_promotion(after):  # `costs.PROMOTION` limits the rounds that it folds
-            return await KeptFold(after, self._store, self._compute).state_at(change)
+            kept = KeptFold(after, self._store, self._compute)
+            kept.only_read()
+            return await kept.state_at(change)
         return await state_after(self._store, self._compute, before, after, self.state)
 
     async def _leave_out(self, _: int, /) -> bool:

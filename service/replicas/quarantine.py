@@ -9,6 +9,7 @@ includes some of the rounds, nothing is recorded: the worker starts from that sn
 import logging
 from collections.abc import Sequence
 
+from service.errors import StoreCorruptError
 from service.models.model import Model
 from service.store.capabilities import DamageRecords
 from service.store.log_entries import Stretch, read_entries
@@ -75,3 +76,11 @@ class Quarantine:
         last = entries[-1].last_round if entries else after
         left_out = [each for each in self._left_out if after < each.last and each.first <= last]
         return read_entries(form, entries, after, left_out)
+
+
+class UnrecordedQuarantine(Quarantine):
+    """The rounds that a fold skips which only reads. Damage that no worker has recorded ends this fold."""
+
+    async def _record(self, found: Sequence[Damage]) -> bool:
+        first, last, reason = found[0].first, found[-1].last, found[0].reason
+        raise StoreCorruptError(f"rounds {first:,} to {last:,} of the log are damaged: {reason}")

@@ -78,7 +78,8 @@ class DecisionAnswer(Answer):
     why it is unknown."""
     scores: dict[str, float] | None
     """The learner's score of each label, as `POST /models/{name}/explain` computes it. Null if the distribution is
-    unknown, if the holdout answered, for actions, and for learners without such scores."""
+    unknown, if the holdout answered, for actions, for learners without such scores, and if there would be more than a
+    million contributions."""
     draw: float | None
     """The stored random number: (u - the probabilities of all labels before the answer, in order) / propensity."""
     u: float | None

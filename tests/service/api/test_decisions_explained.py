@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from service import costs
 from service.models.changes import StoredLabels
 from service.models.reading import stored_model
 from service.replicas import past_fold
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import Damage
+from tests.servers import raw
 from tests.service.actions.catalogue import SHOES
 from tests.service.actions.catalogue import definition as with_actions
 from tests.service.api.http_api import Api, X, body_of, problem_of
@@ -442,9 +445,44 @@ async def test_a_distribution_that_does_not_agree_is_not_shown(api: Api, store: 
     entries = await whole_log(store, stored.key)
     damaged = entries[4]._replace(payload=entries[4].payload[:-1] + b"\xff")
     await rewrite(store, stored_model(stored), [*entries[:4], damaged, *entries[5:]])
+    await store.record_damage(stored.key, [Damage(5, 5, 5, "damaged")])
     found = await explained(api, answer)
     assert_unknown(found, "differs from the stored propensity")
     assert (found["context"], found["propensity"]) == (X, answer["propensity"])
+
+
+async def test_a_read_records_no_damage(api: Api, store: RedisStore) -> None:
+    await api.create(learner=FASTCB)
+    await api.learn(10)
+    answer = await asked(api)
+    stored = await store.get_model(api.name)
+    assert stored is not None
+    entries = await whole_log(store, stored.key)
+    damaged = entries[4]._replace(payload=entries[4].payload[:-1] + b"\xff")
+    await rewrite(store, stored_model(stored), [*entries[:4], damaged, *entries[5:]])
+    assert_unknown(await explained(api, answer), "rounds 5 to 5 of the log are damaged")
+    assert (await store.read_damage(stored.key)).found == []
+    assert (await asked(api))["distribution"] == pytest.approx(answer["distribution"])
+
+
+async def test_a_damaged_snapshot_gives_way_to_an_older_state(api: Api, store: RedisStore, store_url: str) -> None:
+    await api.create(learner=FASTCB)
+    for n in (4, 6):
+        await api.learn(n)
+        body_of(await api.post(f"/models/{api.name}/snapshots", id=f"after-{n}"), 201)
+    answer = await asked(api)
+    key = await key_of(store, api.name)
+    with raw(store_url) as client:
+        client.hset(keys.kept_snapshot(*key, "after-6"), "check", "nothing")
+    assert_explains(await explained(api, answer), answer)
+
+
+async def test_a_fold_that_would_take_too_long_is_not_made(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.create(learner=FASTCB)
+    await api.learn(5)
+    answer = await asked(api)
+    monkeypatch.setattr(costs, "EXPLAINED_FOLD", 100)
+    assert_unknown(await explained(api, answer), "folding 5 rounds again would take too long")
 
 
 @pytest.mark.parametrize("learner", [LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
