@@ -78,7 +78,7 @@ def obey_each(limits: Limits, starts: IntArray, eligible: BoolArray, p: FloatArr
 def _bounds_of(
     limits: Limits, each: float, is_capped: bool, eligible: BoolArray, bounds: FloatArray, of_groups: FloatArray
 ) -> tuple[float, float]:
-    """Write the bounds of the candidates (2, m) and of the groups (2, G); return those of the sum of all."""
+    """Write each candidate's bounds (2, m) and each group's (2, G); return the least and the largest possible sum."""
     (low, high), groups, sums = bounds, limits.groups, np.zeros((3, of_groups.shape[1]))
     for i in range(len(low)):
         is_eligible = len(eligible) == 0 or eligible[i]

@@ -155,9 +155,10 @@ class ActionChoice(Choice):
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
         factors = [each for one in sets for each in one.factors]
-        tags = [action.tag for one in sets for action in one.actions]
-        limits = NO_LIMITS if self.rules is None else self.rules.of_tags(tags)
-        return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts), limits)
+        vectors, limits = self._vectors.join([each.context for each in sets], factors, starts), NO_LIMITS
+        if self.rules is not None:
+            limits = self.rules.of_tags([action.tag for one in sets for action in one.actions])
+        return Candidates(starts, EVERY, vectors, limits)
 
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         starts, eligible, vectors, limits = candidates

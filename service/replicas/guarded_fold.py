@@ -63,7 +63,7 @@ def is_finite(state: State) -> bool:
 class Recomputing(Folder):
     """Folds rounds that another learner answered, with evidence from the given learner's own decisions.
 
-    The decisions obey `limits`, as those of a model do.
+    Its decisions obey `limits`, so that they are what the learner would answer in the place of the model.
     """
 
     def __init__(self, learner: AnyLearner, limits: Limits) -> None:

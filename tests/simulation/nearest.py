@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-_TINY = 1e-100  # in the place of the probability 0
+_TINY = 1e-100  # replaces a probability of 0, which no factor could raise
 _WIDEST, _HALVINGS = 300.0, 130  # of the logarithm of a factor
 _ROUNDING = 1e-9
 

@@ -41,7 +41,7 @@ def bisected(mass: Callable[[float], float], total: float) -> float:
 
 
 def plain(q: FloatArray, limits: Limits) -> FloatArray:
-    """Return clip(s t_g q, low, high) with nested searches for s and the t_g, and a tiny number in the place of 0."""
+    """Return clip(s t_g q, low, high): search for s, and for each t_g inside; replace zeros of q by a tiny number."""
     low, high, q = np.maximum(limits.low, limits.each[0]), limits.high, np.maximum(q, 1e-40)
 
     def sum_in(own: BoolArray, s: float) -> float:

@@ -435,17 +435,22 @@ async def test_a_state_whose_rounds_are_gone_is_not_restored(api: Api, store: Re
     assert_unknown(await explained(api, answer), "the log no longer has round 1")
 
 
-async def test_a_distribution_that_does_not_agree_is_not_shown(api: Api, store: RedisStore) -> None:
-    """A round that was damaged after the prediction is left out, so another state decides."""
-    await api.create(learner=FASTCB)
-    await api.learn(10)
-    answer = await asked(api)
+async def damage_round_5(api: Api, store: RedisStore) -> ModelKey:
     stored = await store.get_model(api.name)
     assert stored is not None
     entries = await whole_log(store, stored.key)
     damaged = entries[4]._replace(payload=entries[4].payload[:-1] + b"\xff")
     await rewrite(store, stored_model(stored), [*entries[:4], damaged, *entries[5:]])
-    await store.record_damage(stored.key, [Damage(5, 5, 5, "damaged")])
+    return stored.key
+
+
+async def test_a_distribution_that_does_not_agree_is_not_shown(api: Api, store: RedisStore) -> None:
+    """A round that was damaged after the prediction is left out, so another state decides."""
+    await api.create(learner=FASTCB)
+    await api.learn(10)
+    answer = await asked(api)
+    key = await damage_round_5(api, store)
+    await store.record_damage(key, [Damage(5, 5, 5, "damaged")])
     found = await explained(api, answer)
     assert_unknown(found, "differs from the stored propensity")
     assert (found["context"], found["propensity"]) == (X, answer["propensity"])
@@ -455,13 +460,9 @@ async def test_a_read_records_no_damage(api: Api, store: RedisStore) -> None:
     await api.create(learner=FASTCB)
     await api.learn(10)
     answer = await asked(api)
-    stored = await store.get_model(api.name)
-    assert stored is not None
-    entries = await whole_log(store, stored.key)
-    damaged = entries[4]._replace(payload=entries[4].payload[:-1] + b"\xff")
-    await rewrite(store, stored_model(stored), [*entries[:4], damaged, *entries[5:]])
+    key = await damage_round_5(api, store)
     assert_unknown(await explained(api, answer), "rounds 5 to 5 of the log are damaged")
-    assert (await store.read_damage(stored.key)).found == []
+    assert (await store.read_damage(key)).found == []
     assert (await asked(api))["distribution"] == pytest.approx(answer["distribution"])
 
 
