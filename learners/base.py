@@ -151,6 +151,16 @@ def every_label(n: int) -> BoolArray:
     return np.empty((n, 0), np.bool_)
 
 
+class Prices(NamedTuple):
+    """What the candidates of n contexts cost, and the weights of costs against rewards."""
+
+    weights: FloatArray  # (n,) float64, λ >= 0; (0,) if costs do not count
+    costs: FloatArray  # (n, K) float64, c >= 0; (1, K) if they are the same in each context; (1, m) for m actions
+
+
+NO_PRICES = Prices(np.empty(0), np.empty((0, 0)))
+
+
 class Decisions(NamedTuple):
     """The distributions for n contexts, and the evidence, before any label is drawn."""
 
@@ -180,6 +190,7 @@ class LearnerTraits(Protocol[StateT]):
     intercept: ClassVar[bool]  # whether contexts may have a constant feature, which new models then have by default
     accepts_rewards: ClassVar[bool]  # whether updates use rewards between 0 and 1, not only right or wrong
     labels_grow: ClassVar[bool]  # whether labels can be added to a state: see `learners.growth`
+    weighs_costs: ClassVar[bool]  # whether it estimates rewards, and decides by reward minus weighted cost
 
     @property
     def guarantee(self) -> str:
@@ -228,11 +239,14 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
     def problem(self) -> Problem:
         """The dimensions that this learner is built for."""
 
-    def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide(
+        self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         """Return the distribution over the eligible labels for each of n contexts. Does not change the state.
 
         `eligible` is as in `Rounds`, or None if every label is eligible. Ineligible labels get probability 0. The
         learner applies its rule to the scores of the K' eligible labels; its schedules and constants still use K.
+        Learners without `weighs_costs` ignore prices.
         """
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
@@ -247,7 +261,9 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
     def base_rates(self, state: StateT, /) -> BaseRates | None:
         """Return what the learner predicts without features; None if it keeps no such rates."""
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide_unchecked(
+        self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:

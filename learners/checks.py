@@ -19,6 +19,7 @@ from learners.base import (
     IntArray,
     InvalidArrayError,
     InvalidStateError,
+    Prices,
     Rounds,
     State,
 )
@@ -232,6 +233,21 @@ def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKin
         raise InvalidArrayError(f"eligible: must have shape ({n}, {n_labels if one_label else 0}) or ({n}, 0)")
     if eligible.shape[1] and not eligible.any(axis=1).all():
         raise InvalidArrayError("eligible: every row must have a label")
+
+
+def check_prices(prices: Prices, n: int, candidates: int) -> None:
+    """Refuse anything but finite weights (n,) and costs (n, candidates) or (1, candidates), or (0,) and (0, 0)."""
+    for name, array, shapes in (
+        ("weights", prices.weights, {(n,)}),
+        ("costs", prices.costs, {(n, candidates), (1, candidates)}),
+    ):
+        expect_array(name, array, FLOAT, len(next(iter(shapes))))
+        if array.size and array.shape not in shapes:
+            raise InvalidArrayError(f"{name}: must have the shape {next(iter(shapes))}, not {array.shape}")
+        if not ((array >= 0.0) & (array < np.inf)).all():
+            raise InvalidArrayError(f"{name}: must be finite and not negative")
+    if len(prices.weights) and not prices.costs.size:
+        raise InvalidArrayError("costs: missing")
 
 
 @compiled

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.answers import draw_answers_unchecked
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray, State
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray, Prices, State
 from learners.kernels import compiled, decide_by_state, locate_by_state
 from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into
@@ -43,6 +43,7 @@ def choose_unchecked(
     contexts: Contexts,
     preparer: Preparer,
     eligible: BoolArray,
+    prices: Prices,
     limits: Limits,
     instead: Instead,
     uniforms: FloatArray,
@@ -50,16 +51,16 @@ def choose_unchecked(
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
     `preparer` applies the norm policy and intercept. `eligible` is (n, K), with at least one label per row, or (n, 0)
-    if all are eligible. The learner's distributions obey the `limits` of the K labels, and `instead` replaces some of
-    them. `uniforms` is (n, U), for U = `uniforms_per_answer`.
+    if all are eligible. Learners that weigh costs decide by the `prices`. The distributions obey the `limits` of the K
+    labels, and `instead` replaces some of them. `uniforms` is (n, U), for U = `uniforms_per_answer`.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))
         # Arrays are passed one by one where possible: numba looks up tuple types more slowly.
-        given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *limits, *instead, uniforms
+        given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *prices, *limits, *instead, uniforms
         _choose(*given, made.distributions, made.evidence, *made.draws, made.sound)
         return made
-    distributions, evidence = learner.decide_unchecked(state, preparer(contexts), eligible)
+    distributions, evidence = learner.decide_unchecked(state, preparer(contexts), eligible, prices)
     for among, distribution in zip(eligible, distributions, strict=True):
         obey(limits, among, distribution)
     if len(instead.answered):
@@ -81,6 +82,8 @@ def _choose(
     rule: Rule,
     contexts: Contexts,
     eligible: BoolArray,
+    weights: FloatArray,
+    costs: FloatArray,
     low: FloatArray,
     high: FloatArray,
     each: FloatArray,
@@ -98,7 +101,7 @@ def _choose(
     sound: BoolArray,
 ) -> None:
     prepared = locate_by_state(parameters, state, prepared_by_rule(rule, contexts))
-    decide_by_state(parameters, state, prepared, eligible, distributions, evidence)
+    decide_by_state(parameters, state, prepared, eligible, Prices(weights, costs), distributions, evidence)
     for i in range(len(distributions)):
         obey(Limits(low, high, each, groups, group_low, group_high), eligible[i], distributions[i])
     for i in range(len(answered)):

@@ -143,9 +143,10 @@ class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters, encoded for them.
 
     The first two arguments of each are the parameters and the state. For labels, `decide(…, contexts, eligible,
-    distributions, evidence)` overwrites distributions (n, K) and evidence (n, E); `CompiledActionLearner` has the
-    signature for actions. `fold(…, rounds)` changes the state in place. `locate(…, contexts)` returns the contexts as
-    `decide` expects them: a growing learner replaces each feature's index by that of its row in the state.
+    distributions, evidence)` overwrites distributions (n, K) and evidence (n, E); a learner that weighs costs takes
+    `prices` after `eligible`. `CompiledActionLearner` has the signature for actions. `fold(…, rounds)` changes the
+    state in place. `locate(…, contexts)` returns the contexts as `decide` expects them: a growing learner replaces each
+    feature's index by that of its row in the state.
     """
 
     parameters: tuple[Any, ...]
@@ -155,11 +156,14 @@ class Kernels(NamedTuple):
 
 
 _OF_STATE: dict[type[Any], Kernels] = {}
+_WITHOUT_PRICES = set[type[Any]]()  # states of label learners whose `decide` takes no prices
 
 
-def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
+def call_by_state(state_type: type[Any], kernels: Kernels, *, takes_prices: bool = True) -> None:
     """Register kernels for dispatch by state type. Raises `TypeError` if the type already has other kernels."""
     known = _OF_STATE.setdefault(state_type, kernels)
+    if not takes_prices:
+        _WITHOUT_PRICES.add(state_type)
     if known[1:] != kernels[1:]:
         raise TypeError(f"{state_type.__name__} has other kernels already: each learner needs its own type of state")
 
@@ -172,7 +176,14 @@ def _by_state(verb: str) -> Callable[..., Any]:
 
     @numba.extending.overload(stand_in)
     def choose(*arguments: Any) -> Callable[..., Any]:
-        kernel = getattr(_OF_STATE[arguments[1].instance_class], verb)
+        state_type = arguments[1].instance_class
+        kernel = getattr(_OF_STATE[state_type], verb)
+        if verb == "decide" and state_type in _WITHOUT_PRICES:
+
+            def without_prices(*arguments: Any) -> Any:
+                return kernel(arguments[0], arguments[1], arguments[2], arguments[3], arguments[5], arguments[6])
+
+            return without_prices
 
         def call(*arguments: Any) -> Any:
             return kernel(*arguments)

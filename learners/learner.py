@@ -8,6 +8,7 @@ import numpy as np
 import pydantic
 
 from learners.base import (
+    NO_PRICES,
     AnswerKind,
     BaseRates,
     BoolArray,
@@ -16,12 +17,13 @@ from learners.base import (
     Decisions,
     FloatArray,
     NormPolicy,
+    Prices,
     Problem,
     Rounds,
     StateT,
     every_label,
 )
-from learners.checks import check_contexts, check_eligible, check_rounds, check_state
+from learners.checks import check_contexts, check_eligible, check_prices, check_rounds, check_state
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, as_given, call_by_state
 from learners.layouts import zero_state
@@ -41,6 +43,7 @@ class LearnerDefaults(ABC, Generic[StateT]):
     context_norm: ClassVar[ContextNorm] = "euclidean"
     intercept: ClassVar[bool] = True
     labels_grow: ClassVar[bool] = False
+    weighs_costs: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -111,14 +114,18 @@ class CheckedLearner(LearnerDefaults[StateT]):
         return None
 
     @abstractmethod
-    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide_unchecked(
+        self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
 
     @abstractmethod
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """Do the same as `fold`, for checked arrays: invalid ones may crash the interpreter."""
 
-    def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide(
+        self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         """Return the distribution over the eligible labels for each context, and the evidence.
 
         Does not change the state. `eligible` is (n, K), or (n, 0) or None if every label is eligible. Raises
@@ -128,7 +135,8 @@ class CheckedLearner(LearnerDefaults[StateT]):
         check_contexts(contexts, self.problem.n_features)
         if eligible is not None:
             check_eligible(eligible, contexts.n, self.problem.n_labels, self.answer)
-        return self.decide_unchecked(state, contexts, eligible)
+        check_prices(prices, contexts.n, self.problem.n_labels)
+        return self.decide_unchecked(state, contexts, eligible, prices)
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
         """Return the state after these rounds; may change the given state in place. Raises the errors of `decide`."""
@@ -188,7 +196,7 @@ class CompiledLearner(CheckedLearner[StateT]):
     def verbs(self) -> Kernels:
         """`kernels`, computed once and registered for compiled code that dispatches by the type of the state."""
         kernels = self.kernels
-        call_by_state(self.state_type, kernels)
+        call_by_state(self.state_type, kernels, takes_prices=self.weighs_costs)
         return kernels
 
     @property
@@ -206,13 +214,16 @@ class CompiledLearner(CheckedLearner[StateT]):
         """Return the state with room for the contexts, and the contexts as kernels take them. May change `state`."""
         return state, contexts
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide_unchecked(
+        self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         distributions = np.empty((contexts.n, self.problem.n_labels))
         evidence = np.empty((contexts.n, self.evidence_size))
         parameters, decide, _, locate = self.verbs
         located = contexts if locate is as_given else locate(parameters, state, contexts)
         among = every_label(contexts.n) if eligible is None else eligible
-        decide(parameters, state, located, among, distributions, evidence)
+        priced = (prices,) if self.weighs_costs else ()
+        decide(parameters, state, located, among, *priced, distributions, evidence)
         return Decisions(distributions, evidence)
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:

@@ -14,7 +14,7 @@ from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoung
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
 from learners.answers import draw_answers, uniforms_per_answer
-from learners.base import AnyLearner, Contexts, Problem, Rounds, every_label
+from learners.base import NO_PRICES, AnyLearner, Contexts, Problem, Rounds, every_label
 from learners.choosing import NOBODY, choose_unchecked
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.policies import Served
@@ -23,6 +23,7 @@ from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.limits import NO_LIMITS, obey_each
+from learners.mathematics.pacing import Budget, pace_all, paced_weight
 from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
@@ -60,6 +61,8 @@ def _of(learner: Any) -> Iterator[Callable[[], object]]:
         else:
             yield partial(_play_once, learner(problem=_PROBLEM), contexts)
         yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
+    if learner.weighs_costs:
+        yield _pace_once
     if is_of_actions:
         features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
         yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
@@ -91,6 +94,7 @@ def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
     one = (
         Preparer(Preparation("scale", 1.0, False, 1)),
         every_label(1),
+        NO_PRICES,
         NO_LIMITS,
         NOBODY,
         np.zeros((1, uniforms_per_answer(learner))),
@@ -109,6 +113,12 @@ def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
     draw_among(probabilities, starts, np.zeros(1))
     state = learner.fold(state, ActionRounds(contexts, np.ones(1), np.ones(1), np.ones(1, np.int64)))
     learner.contributions(state, contexts)
+
+
+def _pace_once() -> None:
+    pacing, budget = np.zeros(11), Budget(1.0)
+    pace_all(pacing, budget, np.ones(1), np.ones(1), np.zeros(1))
+    paced_weight(pacing, budget)
 
 
 def _progress_once(learner: AnyLearner) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 import pydantic
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, LearnerTraits, StateT
+from learners.base import NO_PRICES, BoolArray, Contexts, FloatArray, IntArray, LearnerTraits, Prices, StateT
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
@@ -42,6 +42,7 @@ class Candidates(NamedTuple):
     vectors: Contexts  # m rows
     starts: IntArray  # (n + 1,) int64, from 0 to m, strictly increasing: each round has at least one candidate
     eligible: BoolArray  # (m,) bool, at least one per round; (0,) if all are
+    prices: Prices = NO_PRICES
 
     @property
     def n(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, Candidates
 from learners.base import AnswerKind, Contexts, FloatArray, InvalidArrayError, StateT
-from learners.checks import BOOL, FLOAT, INT, check_contexts, check_state, expect_array
+from learners.checks import BOOL, FLOAT, INT, check_contexts, check_prices, check_state, expect_array
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels
 from learners.layouts import zero_state
@@ -17,7 +17,7 @@ from learners.learner import LearnerDefaults
 
 def check_candidates(candidates: Candidates, n_features: int) -> None:
     """Check that compiled code can read the candidates. Raises `InvalidArrayError`, which names the field."""
-    vectors, starts, eligible = candidates
+    vectors, starts, eligible, prices = candidates
     check_contexts(vectors, n_features)
     expect_array("starts", starts, INT, 1)
     if len(starts) == 0 or starts[0] != 0 or starts[-1] != vectors.n or (np.diff(starts) < 1).any():
@@ -25,6 +25,7 @@ def check_candidates(candidates: Candidates, n_features: int) -> None:
     expect_array("eligible", eligible, BOOL, 1, (vectors.n if len(eligible) else 0,))
     if len(eligible) and not np.logical_or.reduceat(eligible, starts[:-1]).all():
         raise InvalidArrayError("eligible: each round needs an eligible candidate")
+    check_prices(prices, candidates.n, vectors.n)
 
 
 def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner, check_candidates
-from learners.base import Contexts, FloatArray, IntArray, InvalidArrayError, State
+from learners.base import Contexts, FloatArray, IntArray, InvalidArrayError, Prices, State
 from learners.checks import FLOAT, check_state, check_uniforms, expect_array
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state, row
 from learners.mathematics.exploration import as_propensity, draw_one
@@ -62,7 +62,7 @@ def _play(
     result: ActionSimulation,
 ) -> None:
     # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
-    (starts, indices, values, shared), rounds, all_eligible = candidates
+    (starts, indices, values, shared), rounds, all_eligible, (weights, costs) = candidates
     choices, propensities, rewards, state = result
     bounds, propensity, reward, count = np.zeros(2, np.int64), np.empty(1), np.empty(1), np.empty(1, np.int64)
     chosen, none = np.zeros(2, np.int64), np.empty(0, np.bool_)
@@ -74,7 +74,8 @@ def _play(
         vectors = Contexts(starts[first : end + 1] - start, own_indices, values[start:stop], shared)
         eligible = all_eligible[first:end] if len(all_eligible) > 0 else none
         bounds[1] = m
-        decide_by_state(parameters, state, Candidates(vectors, bounds, eligible), p[:m])
+        own = Prices(weights[t : t + 1], costs[:, first:end])
+        decide_by_state(parameters, state, Candidates(vectors, bounds, eligible, own), p[:m])
         choice, _ = draw_one(p[:m], uniforms[t])
         entries, numbers = row(vectors, choice)
         chosen[1] = len(numbers)

@@ -16,6 +16,7 @@ from learners.base import (
     FloatArray,
     IntArray,
     InvalidArrayError,
+    Prices,
     Rounds,
     State,
     every_label,
@@ -148,11 +149,12 @@ def _play_compiled(parameters: tuple[Any, ...], owned_world: _World, owned_round
     labels, propensities, mistakes, state = borrowed(owned)
     uniform, distribution, played = borrowed(owned_round)
     context, label, propensity, correct, truth, evidence, residual_uniform, reward, eligible = played
+    unpriced = Prices(np.empty(0), np.empty((0, 0)))
     for t in range(len(uniforms)):
         context.starts[0], context.starts[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
         for k in range(among.shape[1]):
             eligible[0, k] = among[t, k]
-        decide_by_state(parameters, state, context, eligible, distribution, evidence)
+        decide_by_state(parameters, state, context, eligible, unpriced, distribution, evidence)
         draw_into(distribution, uniform, label, propensity, residual_uniform)
         correct[0], truth[0] = _is_right(label[0], t, true_labels, right), revealed[t]
         reward[0] = _reward(label[0], t, correct[0], rewards)

@@ -235,29 +235,42 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
     settle(distribution)
 
 
+_LEAST_GAP_WEIGHT = 10.0  # γ is at least 10 K, as in the theorem of FastCB
+
+
+class GapWeight(NamedTuple):
+    """γ of `weigh_by_relative_gap`, tuned to the past: γ = max(10 K, c √(K (1 + min(L, K R))))."""
+
+    scale: float  # c
+    n_labels: int  # K
+    losses: float  # L, the sum of past losses, 1 - reward
+    rewards: float  # R, the sum of past rewards
+
+
 @compiled
-def weigh_by_relative_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
+def weigh_by_relative_gap(
+    values: FloatArray, penalties: FloatArray, weight: GapWeight, share: float, distribution: FloatArray
+) -> None:
     """Do the same as `weigh_by_gap`, relative to the leader's predicted loss l = 1 - v_leader, for rewards in (0, 1).
 
     Each other label gets l / (K l + γ (v_leader - v_k)): Foster and Krishnamurthy 2021, Algorithm 1, with the loss
     1 - reward. Where rewards are rarer, l is K times the leader's reward. With exactly one right label, uniform answers
     earn 1/K, so l differs from the loss only if even the leader earns hardly more than that.
+
+    `penalties` (K,), or (0,) for none, are subtracted from the values, in place; the least is 0. The loss is then
+    1 - reward + penalty, so that l is the most that any label can gain over the leader, and L is what it would be if
+    each past round had paid the leader's penalty.
     """
-    most = values[leader(values)]
-    weigh_by_gap(values, gap_weight / min(1.0 - most, len(values) * most), share, distribution)
-
-
-_LEAST_GAP_WEIGHT = 10.0  # γ is at least 10 K, as in the theorem of FastCB
-
-
-@compiled
-def relative_gap_weight(gap_scale: float, n_labels: int, losses: float, rewards: float) -> float:
-    """Return γ = max(10 K, c √(K (1 + min(L, K R)))) for `weigh_by_relative_gap`.
-
-    L and R are the sums of past losses, 1 - reward, and of rewards.
-    """
-    rarer = min(losses, n_labels * max(0.0, rewards))
-    return max(_LEAST_GAP_WEIGHT * n_labels, gap_scale * math.sqrt(n_labels * (1.0 + rarer)))
+    most, penalty = values[leader(values)], 0.0
+    loss = 1.0 - most
+    if len(penalties) > 0:
+        values -= penalties
+        top = leader(values)
+        loss, penalty = 1.0 - values[top], penalties[top]
+    c, K, losses, rewards = weight
+    losses += penalty * (losses + rewards)
+    gap_weight = max(_LEAST_GAP_WEIGHT * K, c * math.sqrt(K * (1.0 + min(losses, K * max(0.0, rewards)))))
+    weigh_by_gap(values, gap_weight / min(loss, len(values) * most), share, distribution)
 
 
 @compiled

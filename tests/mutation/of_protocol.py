@@ -289,11 +289,46 @@ SIMULATED: Errors = {
             "self._keep(state)\nmodel.choice.limits = model.choice.limits._replace(each=model.choice.limits.each[:0])",
         ),
         (
+            "protocol: a change of costs counts from the next change on",
+            "LogFold._make",
+            "self._use(after)",
+            "self._use(after)\n"
+            "if len(after.definition.labels) == len(before.definition.labels):\n"
+            "    after.choice.label_costs = before.choice.label_costs",
+        ),
+        (
+            "protocol: the budget forgets what was spent before a snapshot",
+            "Replica._start_from",
+            "self._keep(state)",
+            "self._keep(state)\nif hasattr(state, 'pacing'):\n    state.pacing[:2] = 0.0",
+        ),
+        (
+            "protocol: λ counts the lag from the newest round",
+            "prices.bills_of",
+            'table["round"] - 1 - table["rounds_seen"]',
+            'table["round"].max() - 1 - table["rounds_seen"]',
+        ),
+        (
+            "protocol: rounds without a price have one beside others",
+            "LabelChoice.stored",
+            "if self.definition.costs is None:",
+            "if False:",
+        ),
+        (
+            "protocol: what an answer cost counts in the place of its mean",
+            "progressive._progress",
+            "_pay(terms, t, prices, decisions.distributions[0], _pacing_of(state))",
+            "_pay(terms, t, prices, np.eye(len(decisions.distributions[0]))[one.labels[0]], _pacing_of(state))",
+        ),
+    ],
+    "test_simulated_runs_break_no_promise[4000]": [
+        (
             "protocol: no rules after a snapshot of a shadow",
             "ShadowReplica._start",
             "self.sums = decode_sums(snapshot.statistics)",
-            "self.sums, limits = decode_sums(snapshot.statistics), self.model.choice.limits\n"
-            "self._recomputing._limits = limits._replace(each=limits.each[:0])",
+            "self.sums, terms = decode_sums(snapshot.statistics), self._recomputing._terms\n"
+            "limits = terms.limits._replace(each=terms.limits.each[:0])\n"
+            "self._recomputing._terms = terms._replace(limits=limits)",
         ),
     ],
     "test_simulated_runs_break_no_promise[1000]": [

@@ -16,6 +16,7 @@ import pydantic
 
 from learners.base import (
     NO_LABEL,
+    NO_PRICES,
     BoolArray,
     Contexts,
     Decisions,
@@ -23,6 +24,7 @@ from learners.base import (
     FloatArray,
     IntArray,
     InvalidArrayError,
+    Prices,
     Rounds,
 )
 from learners.checks import FLOAT, check_uniforms, expect_array
@@ -263,6 +265,7 @@ class Drawing(Structured):
         state: DescentState,
         contexts: Contexts,
         eligible: BoolArray | None = None,
+        prices: Prices = NO_PRICES,
     ) -> Decisions:
         means = self.means(state, contexts)
         return Decisions(self.probabilities(means), means)

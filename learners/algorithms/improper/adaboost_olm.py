@@ -17,7 +17,18 @@ import pydantic
 
 from learners.algorithms.improper import weak_learners as weak
 from learners.algorithms.improper.boosting_regression import BoostReg, boosted, costs_of
-from learners.base import NO_LABEL, BoolArray, Contexts, Decisions, FloatArray, IntArray, Rounds, every_label
+from learners.base import (
+    NO_LABEL,
+    NO_PRICES,
+    BoolArray,
+    Contexts,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Prices,
+    Rounds,
+    every_label,
+)
 from learners.hyperparameters import hyperparameters
 from learners.kernels import place_of
 from learners.layouts import Count, Layout, zero_state
@@ -92,7 +103,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return state
 
     def decide_unchecked(
-        self, state: AdaBoostOlmState, contexts: Contexts, eligible: BoolArray | None = None
+        self, state: AdaBoostOlmState, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
     ) -> Decisions:
         among = every_label(contexts.n) if eligible is None else eligible
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)

@@ -31,7 +31,18 @@ from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.folklore import Folklore
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds, State, every_label
+from learners.base import (
+    NO_PRICES,
+    AnyLearner,
+    BoolArray,
+    Contexts,
+    Decisions,
+    FloatArray,
+    Prices,
+    Rounds,
+    State,
+    every_label,
+)
 from learners.hyperparameters import (
     Horizon,
     Magnitude,
@@ -133,7 +144,9 @@ class ExploredRounds(CheckedLearner[Any]):
             part[...] = first
         return state
 
-    def decide_unchecked(self, state: State, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide_unchecked(
+        self, state: State, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
+    ) -> Decisions:
         rate = self.exploration_rate(state.rounds.item())
         sigma, evidence = self.base_learner.decide_unchecked(self.base_state(state), contexts, eligible)
         among = every_label(contexts.n) if eligible is None else eligible

@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, every_label
+from learners.base import NO_PRICES, BoolArray, Contexts, Decisions, FloatArray, Prices, Problem, Rounds, every_label
 from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.kernels import compiled, compiled_sum, narrow, place_of, widen
 from learners.layouts import Count, Layout, Triangle, zero_state
@@ -92,7 +92,7 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
         return state
 
     def decide_unchecked(
-        self, state: FolkloreState, contexts: Contexts, eligible: BoolArray | None = None
+        self, state: FolkloreState, contexts: Contexts, eligible: BoolArray | None = None, prices: Prices = NO_PRICES
     ) -> Decisions:
         among = every_label(contexts.n) if eligible is None else eligible
         shape = (contexts.n, self.problem.n_labels)

@@ -49,14 +49,16 @@ from learners.algorithms.regression.logistic_models import (
     teach_softmax,
 )
 from learners.algorithms.regression.whitened_steps import WhitenedWeights, Whitening, step_label, step_softmax, whiten
-from learners.base import BaseRates, BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.base import BaseRates, BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Prices, Rounds
 from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, has_choice, most_entries, narrow, row, widen
 from learners.layouts import MOST_SQUARED, Count, Layout
 from learners.learner import WithoutEvidence
-from learners.mathematics.exploration import relative_gap_weight, weigh_by_relative_gap
+from learners.mathematics.exploration import GapWeight, weigh_by_relative_gap
 from learners.mathematics.guarantees import uncovered
+from learners.mathematics.pacing import Pacing
+from learners.mathematics.prices import penalize
 
 _LARGE_OVERLAP = 64.0  # mean overlap of contexts from which noise may swamp what weights learn
 _FEW_LABELS = 20  # with more, each has so few rewards that weights must learn all they can from them
@@ -100,6 +102,7 @@ class FastCbState(NamedTuple):
     """Rounds since the last restart, restarts, rows in use, rounds that `whitening` has learned, rounds with outliers,
     whether there is an intercept, and 1 + the last centred row."""
     rounds: Count  # rounds folded so far
+    pacing: Pacing
 
 
 class _Parameters(NamedTuple):
@@ -133,6 +136,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     smaller = "fewer features or a smaller max_features"
     accepts_rewards: ClassVar[bool] = True
     labels_grow: ClassVar[bool] = True
+    weighs_costs: ClassVar[bool] = True
     state_type = FastCbState
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
@@ -227,6 +231,7 @@ def _decide(
     owned: FastCbState,
     contexts: Contexts,
     eligible: BoolArray,
+    prices: Prices,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
@@ -237,12 +242,13 @@ def _decide(
     h, s, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
     loss = state.sums[_LOSS]
-    gap_weight = relative_gap_weight(parameters.gap_scale, K, loss, counts[_ROUNDS] - loss)
+    weight = GapWeight(parameters.gap_scale, K, loss, counts[_ROUNDS] - loss)
     for i in range(len(distributions)):
         indices, values = row(contexts, i)
         n = relative_values(scales, means, counts, seen, indices, values, where, relative)
         among = _predict(state, where[:n], relative[:n], eligible, i, s, h)
-        weigh_by_relative_gap(h[:among], gap_weight, parameters.least_exploration, distributions[i][:among])
+        penalties = penalize(prices, eligible, i, s)
+        weigh_by_relative_gap(h[:among], penalties, weight, parameters.least_exploration, distributions[i][:among])
         widen(eligible, i, distributions[i])
 
 

@@ -54,8 +54,10 @@ from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, most_entries, row
 from learners.layouts import MOST_SQUARED, Count, Layout
-from learners.mathematics.exploration import relative_gap_weight, weigh_by_relative_gap
+from learners.mathematics.exploration import GapWeight, weigh_by_relative_gap
 from learners.mathematics.guarantees import uncovered
+from learners.mathematics.pacing import Pacing
+from learners.mathematics.prices import weigh_costs
 
 _PLAIN, _WHITENED = range(2)  # positions in `FastCbActionsState.experts`
 _LOSS, _SIZES, _OVERLAPS = range(3)  # positions in `FastCbActionsState.sums`
@@ -83,6 +85,7 @@ class FastCbActionsState(NamedTuple):
     counts: Annotated[IntArray, Layout("int64", ("4",), least=0.0)]
     """Rows in use, rounds with outliers, whether there is an intercept, and 1 + the last centred row."""
     rounds: Count  # rounds folded so far
+    pacing: Pacing
 
 
 class _Parameters(NamedTuple):
@@ -108,6 +111,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     algorithm = "fastcb"
     norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer features or a smaller max_features"
+    weighs_costs: ClassVar[bool] = True
     state_type = FastCbActionsState
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
@@ -185,20 +189,24 @@ def _decide(
 ) -> None:
     state = borrowed(owned)
     vectors, starts, eligible = in_rows(state, candidates.vectors, READ), candidates.starts, candidates.eligible
+    weights, costs = candidates.prices
     scales, means, counts, seen = state.scales, state.means, state.counts, state.rounds.item()
     room, most = most_entries(vectors.starts) + centred_rows(counts, len(means)), most_entries(starts)
-    relative, where, f, p = np.empty(room), np.empty(room, np.int64), np.empty(most), np.empty(most)
+    relative, where, f, p, c = np.empty(room), np.empty(room, np.int64), np.empty(most), np.empty(most), np.empty(most)
     for t in range(len(starts) - 1):
-        m = 0
+        m, is_priced = 0, len(weights) > 0 and weights[t] > 0.0
         for a in range(starts[t], starts[t + 1]):
             if len(eligible) == 0 or eligible[a]:
                 indices, values = row(vectors, a)
                 n = relative_values(scales, means, counts, seen, indices, values, where, relative)
                 f[m] = _chance(state, where[:n], relative[:n])
+                c[m] = costs[0, a] if is_priced else 0.0
                 m += 1
-        loss = state.sums[_LOSS]
-        gap_weight = relative_gap_weight(parameters.gap_scale, m, loss, seen - loss)
-        weigh_by_relative_gap(f[:m], gap_weight, parameters.least_exploration, p[:m])
+        penalties = c[: m if is_priced else 0]
+        if is_priced:
+            weigh_costs(weights[t], penalties)
+        weight = GapWeight(parameters.gap_scale, m, state.sums[_LOSS], seen - state.sums[_LOSS])
+        weigh_by_relative_gap(f[:m], penalties, weight, parameters.least_exploration, p[:m])
         m = 0
         for a in range(starts[t], starts[t + 1]):
             if len(eligible) == 0 or eligible[a]:

@@ -13,13 +13,15 @@ import numpy as np
 import pydantic
 
 from learners.algorithms.regression.feature_scales import ENOUGH, FAR, RUN, outlier_warnings
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Prices, Rounds
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, most_entries, narrow, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.learner import CompiledLearner, WithoutEvidence
 from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
+from learners.mathematics.pacing import Pacing
+from learners.mathematics.prices import penalize
 
 _LARGEST_WEIGHT = 20.0
 """B: the largest contribution of one feature to a label's log-odds. It keeps the state finite for any data."""
@@ -43,6 +45,7 @@ class SquareCbState(NamedTuple):
     relative_sizes: NonNegativeScalar  # N, the sum over rounds of Σ (x_i / S_i)²
     outliers: Count  # rounds with a value more than a hundred times its feature's size
     rounds: Count  # rounds folded so far, t - 1
+    pacing: Pacing
 
 
 class _Parameters(NamedTuple):
@@ -67,6 +70,7 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     smaller = "fewer features"
     accepts_rewards: ClassVar[bool] = True
     labels_grow: ClassVar[bool] = True
+    weighs_costs: ClassVar[bool] = True
     state_type = SquareCbState
     linear = True
 
@@ -109,15 +113,19 @@ def _decide(
     state: SquareCbState,
     contexts: Contexts,
     eligible: BoolArray,
+    prices: Prices,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
     K = distributions.shape[1]
-    f, gap_weight = np.empty(K), parameters.gap_scale * math.sqrt(K * (state.rounds.item() + 1.0))
+    c, f, gap_weight = np.empty(K), np.empty(K), parameters.gap_scale * math.sqrt(K * (state.rounds.item() + 1.0))
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, f)
         logistic(f)
         n = narrow(eligible, i, f)
+        penalties = penalize(prices, eligible, i, c)
+        if len(penalties) > 0:
+            f[:n] -= penalties
         weigh_by_gap(f[:n], gap_weight, parameters.least_exploration, distributions[i][:n])
         widen(eligible, i, distributions[i])
 

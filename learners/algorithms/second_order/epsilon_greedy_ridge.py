@@ -13,14 +13,13 @@ import numpy as np
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Prices, Rounds
 from learners.hyperparameters import Exploration, LeastExploration, Magnitude, TheoremExploration, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, row, widen
 from learners.layouts import Count, LabelVectors, Layout, zero_state
 from learners.learner import CompiledLearner, WithoutEvidence
 from learners.mathematics.exploration import (
     Schedule,
-    decide_greedily,
     leader,
     mix_with_uniform,
     scheduled,
@@ -36,7 +35,9 @@ from learners.mathematics.inverse import (
     rebuild,
     upkeep_cost,
 )
-from learners.mathematics.linear_algebra import packed_identity, packed_product, packed_rank_one
+from learners.mathematics.linear_algebra import packed_identity, packed_product, packed_rank_one, score_row
+from learners.mathematics.pacing import Pacing
+from learners.mathematics.prices import penalize, weigh_costs
 
 _LARGEST_PREDICTION = 1e60  # never exceeded with an exact inverse
 _SOONEST = 50  # minimum updates between a check and an early rebuild of an inverse that lost precision
@@ -51,6 +52,7 @@ class EpsilonGreedyRidgeState(NamedTuple):
     matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', packed like the inverses
     targets: LabelVectors  # Σ reward · x
     unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since the last check of each inverse
+    pacing: Pacing
 
 
 class _Ridge:
@@ -81,6 +83,7 @@ class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyR
     smaller = "squarecb"
     accepts_rewards: ClassVar[bool] = True
     labels_grow: ClassVar[bool] = True
+    weighs_costs: ClassVar[bool] = True
     state_type = EpsilonGreedyRidgeState
     linear = True
 
@@ -134,11 +137,20 @@ def _decide(
     state: EpsilonGreedyRidgeState,
     contexts: Contexts,
     eligible: BoolArray,
+    prices: Prices,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
-    rate = scheduled_rate(parameters.exploration, state.rounds.item())
-    decide_greedily(state.weights, rate, contexts, eligible, distributions)
+    rate, K = scheduled_rate(parameters.exploration, state.rounds.item()), distributions.shape[1]
+    values, c = np.empty(K), np.empty(K)
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, values)
+        n = narrow(eligible, i, values)
+        penalties = penalize(prices, eligible, i, c)
+        if len(penalties) > 0:
+            values[:n] -= penalties
+        mix_with_uniform(leader(values[:n]), rate, distributions[i][:n])
+        widen(eligible, i, distributions[i])
 
 
 @compiled
@@ -227,6 +239,7 @@ class EpsilonGreedyRidgeActionsState(NamedTuple):
     targets: Annotated[FloatArray, Layout("float64", ("d",))]  # Σ reward · x
     unchecked: Count  # updates since the last check of the inverse
     rounds: Count  # rounds folded so far, t - 1
+    pacing: Pacing
 
 
 @hyperparameters
@@ -235,6 +248,7 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
 
     algorithm = "epsilon-greedy-ridge"
     smaller = "fastcb"
+    weighs_costs: ClassVar[bool] = True
     state_type = EpsilonGreedyRidgeActionsState
 
     regularization: Magnitude = 1.0
@@ -277,13 +291,18 @@ def _decide_actions(
     parameters: _Parameters, state: EpsilonGreedyRidgeActionsState, candidates: Candidates, distributions: FloatArray
 ) -> None:
     starts, eligible, (constant, power, least) = candidates.starts, candidates.eligible, parameters.exploration
+    weights, costs = candidates.prices
     for t in range(len(starts) - 1):
-        m, count = 0, starts[t + 1] - starts[t]
-        values, p = np.empty(count), np.empty(count)
+        m, count, is_priced = 0, starts[t + 1] - starts[t], len(weights) > 0 and weights[t] > 0.0
+        values, p, c = np.empty(count), np.empty(count), np.empty(count)
         for a in range(starts[t], starts[t + 1]):
             if len(eligible) == 0 or eligible[a]:
                 values[m] = _predicted(state.weights, *row(candidates.vectors, a))
+                c[m] = costs[0, a] if is_priced else 0.0
                 m += 1
+        if is_priced:
+            weigh_costs(weights[t], c[:m])
+            values[:m] -= c[:m]
         rate = scheduled_rate(Schedule(constant * m, power, least), state.rounds.item())
         mix_with_uniform(leader(values[:m]), rate, p[:m])
         m = 0

@@ -14,8 +14,7 @@ from learners.base import NO_LABEL, AnyLearner, FloatArray, InvalidArrayError, R
 from learners.checks import check_contexts, check_eligible
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.sums import uniforms
-from learners.evaluation.progressive import progress_unchecked
-from learners.mathematics.limits import NO_LIMITS, Limits
+from learners.evaluation.progressive import NO_TERMS, Terms, progress_unchecked
 
 
 class Replay(NamedTuple):
@@ -31,13 +30,13 @@ def replay(
     state: State = None,
     seed: int = 0,
     *,
-    limits: Limits = NO_LIMITS,
+    terms: Terms = NO_TERMS,
     in_python: bool = False,
 ) -> Replay:
     """Replay n rounds to a learner that answers single labels. Holdout rounds, which others answered, are not folded.
 
     `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. `seed`
-    seeds the random numbers that some updates use. The learner's distributions obey the `limits` of the K labels.
+    seeds the random numbers that some updates use. Its decisions obey the `terms`.
     `in_python` skips compiling the loop for this learner, with bit-identical results; compiling takes as long as about
     100,000 rounds in Python. Raises `InvalidArrayError` if the learner cannot learn from the rounds.
     """
@@ -56,7 +55,7 @@ def replay(
     distributions = np.empty((rounds.n, learner.problem.n_labels))
     state = learner.init() if state is None else state
     progress = progress_unchecked(
-        learner, state, played, ~rounds.holdout, limits=limits, distributions=distributions, in_python=in_python
+        learner, state, played, ~rounds.holdout, terms=terms, distributions=distributions, in_python=in_python
     )
     return Replay(distributions, progress.state)
 

@@ -8,7 +8,7 @@ import pytest
 from learners.algorithms.regression.change_test import Past, detect_change, note_round
 from learners.algorithms.regression.expert_mixture import ABSENT, SHARE, reweigh
 from learners.algorithms.regression.fastcb import FastCb
-from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds, every_label
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Prices, Problem, Rounds, every_label
 from learners.evaluation.simulation import simulate
 from tests.learners.arrays import as_sparse, bits, copied, is_finite
 from tests.learners.worlds import one_round
@@ -204,6 +204,14 @@ def test_relative_gaps_match_the_formula() -> None:
         p[h.argmax()] += 1.0 - p.sum()
         decided = learner.decide(state, Contexts.dense(x)).distributions[0]
         assert decided == pytest.approx(0.9 * p + 0.1 / K, rel=1e-9)
+        penalties = 0.3 * (costs := rng.random(K)) - 0.3 * costs.min()
+        v, top = h - penalties, (h - penalties).argmax()
+        rarer = min(mistakes + penalties[top] * t, K * (t - mistakes))
+        loss = min(1.0 - v[top], K * h.max())
+        p = loss / (K * loss + max(10 * K, 4.0 * math.sqrt(K * (1 + rarer))) * (v[top] - v))
+        p[top] += 1.0 - p.sum()
+        priced = learner.decide(state, Contexts.dense(x), None, Prices(np.array([0.3]), costs[np.newaxis]))
+        assert t == 0 or priced.distributions[0] == pytest.approx(0.9 * p + 0.1 / K, rel=1e-9)  # rates count at first
         k, right = int(rng.integers(K)), bool(rng.random() < (0.02 if t < 60 else 0.5))
         mistakes += not right
         state = learner.fold(state, played(x, k, right))

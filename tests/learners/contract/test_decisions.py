@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learners.answers import answer_kind, draw_answers_unchecked, is_structured, uniforms_per_answer
-from learners.base import Contexts, Decisions, NormPolicy, Problem, every_label
+from learners.base import NO_PRICES, Contexts, Decisions, NormPolicy, Problem, every_label
 from learners.choosing import NOBODY, Instead, choose_unchecked
 from learners.mathematics.limits import NO_LIMITS
 from learners.mathematics.preparation import Preparation, Preparer
@@ -63,7 +63,9 @@ def test_one_call_gives_the_bits_of_its_steps(life: Life, policy: NormPolicy) ->
     learner, contexts, prepare = life.learner, sent(life, 1.0 if policy == "reject" else 3.0), preparer_of(life, policy)
     uniforms = np.random.default_rng(1).random((N, uniforms_per_answer(learner)))
     before = bits(life.state)
-    chosen = choose_unchecked(learner, life.state, contexts, prepare, every_label(N), NO_LIMITS, NOBODY, uniforms)
+    chosen = choose_unchecked(
+        learner, life.state, contexts, prepare, every_label(N), NO_PRICES, NO_LIMITS, NOBODY, uniforms
+    )
     decisions = learner.decide(life.state, prepare(contexts))
     assert bits(chosen[:2]) == bits(decisions)
     assert bits(chosen.draws) == bits(draw_answers_unchecked(learner, decisions, uniforms))
@@ -77,7 +79,7 @@ def test_another_policy_answers_some_contexts_among_the_eligible(life: Life) -> 
     eligible, contexts = some_subsets(rng, N, learner.problem.n_labels), life.rounds.contexts
     instead = Instead(rng.random(N) < 0.5, eligible / eligible.sum(axis=1, keepdims=True))
     uniforms = rng.random((N, 1))
-    chosen = choose_unchecked(learner, life.state, contexts, prepare, eligible, NO_LIMITS, instead, uniforms)
+    chosen = choose_unchecked(learner, life.state, contexts, prepare, eligible, NO_PRICES, NO_LIMITS, instead, uniforms)
     distributions, evidence = learner.decide(life.state, prepare(contexts), eligible)
     expected = np.where(instead.answered[:, np.newaxis], instead.distributions, distributions)
     assert bits(chosen[:2]) == bits((expected, evidence))
@@ -90,7 +92,7 @@ def test_an_impossible_decision_is_not_sound(life: Life) -> None:
     answered = np.arange(N) == 1
     instead, uniforms = Instead(answered, np.full((N, n_labels), np.nan)), np.full((N, 1), 0.5)
     chosen = choose_unchecked(
-        life.learner, life.state, life.rounds.contexts, prepare, every_label(N), NO_LIMITS, instead, uniforms
+        life.learner, life.state, life.rounds.contexts, prepare, every_label(N), NO_PRICES, NO_LIMITS, instead, uniforms
     )
     assert chosen.sound.tolist() == (~answered).tolist()
 
