@@ -20,6 +20,7 @@ from benchmarks.measurements import (
     simulation,
     standstill,
     startup,
+    vectors,
 )
 from benchmarks.peers import contest
 from benchmarks.report import Row
@@ -42,6 +43,7 @@ SECTIONS = {
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=200, turns=1, models=20, retained=2_000)),
     "actions": Section("Actions with features", requests.rows, partial(requests.rows, n=200)),
+    "vectors": Section("Embeddings", vectors.rows, partial(vectors.rows, n=20)),
     "latency": Section("Latency at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),

@@ -20,6 +20,7 @@ SINGLE_ITEM = 100_000  # one item of a batch that has an invalid item, so that e
 WEBHOOK_BYTE = 50  # one byte verified and parsed
 CONTEXT_NUMBER = 100  # one number checked
 CONTEXT_FEATURE, CONTEXT_PRODUCT = 2_500, 2_000  # one named feature, or product of two, read and hashed
+VECTOR, VECTOR_PRODUCT = 40_000, 150  # one vector, on top of its numbers; and one product with a number of it
 ACTION = 20_000  # one action with some features, read
 OPTIONS = 10_000  # the options of a request, checked
 FINGERPRINT = 20_000  # the hash of a request with an id, by which a repetition is recognized

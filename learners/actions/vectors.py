@@ -15,6 +15,7 @@ Hashes = npt.NDArray[np.uint64]
 
 _STEP, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SHIFT, _SIGN_SHIFT, _INDEX_BITS = np.uint64(32), np.uint64(63), np.uint64(2**63 - 1)
+_NO_PLACES = np.empty(0, np.int64)
 
 
 class FeatureSets(NamedTuple):
@@ -27,7 +28,13 @@ class FeatureSets(NamedTuple):
 
 
 def joined_vectors(
-    contexts: FeatureSets, actions: FeatureSets, starts: IntArray, crossed: BoolArray, size: int, plain: int
+    contexts: FeatureSets,
+    actions: FeatureSets,
+    starts: IntArray,
+    crossed: BoolArray,
+    size: int,
+    plain: int,
+    places: IntArray = _NO_PLACES,
 ) -> Contexts:
     """Return the vectors of m candidates, without features whose value is 0. Values at the same index are added up.
 
@@ -35,13 +42,31 @@ def joined_vectors(
     are multiplied if crossed[g, h]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise,
     `plain` is the number of features of an action: feature a has the index a, and its product with feature c of the
     context has the index (c + 1) · plain + a.
+
+    `places` has the index of each feature of the actions, at least `size` and in no other feature of its action; -1
+    if it is hashed. It is empty if all are. Features with a place follow the others, in order, even if they are 0.
     """
-    each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
+    each = np.zeros(len(actions.starts) - 1, np.int64)
+    _count(contexts, actions, starts, crossed, each)
     room, most = int(each.sum()), int(each.max(initial=1))
     result = Contexts(np.zeros(len(each) + 1, np.int64), np.empty(room, np.int64), np.empty(room), False)
     slots = np.zeros((1 << (2 * most - 1).bit_length(), 2), np.int64)
-    end = _join(contexts, actions, starts, crossed, size, plain, slots, result)
+    end = _join(contexts, actions, starts, crossed, size, plain, places, slots, result)
     return result._replace(indices=result.indices[:end], values=result.values[:end])
+
+
+@compiled
+def _count(
+    contexts: FeatureSets, actions: FeatureSets, starts: IntArray, crossed: BoolArray, entries: IntArray
+) -> None:
+    """Write the number of features of each candidate, products included."""
+    for i in range(len(starts) - 1):
+        each = np.ones(crossed.shape[1], np.int64)  # what a feature of each group adds: itself, and its products
+        for c in range(contexts.starts[i], contexts.starts[i + 1]):
+            each += crossed[contexts.groups[c]]
+        for j in range(starts[i], starts[i + 1]):
+            for a in range(actions.starts[j], actions.starts[j + 1]):
+                entries[j] += each[actions.groups[a]]
 
 
 @compiled
@@ -52,6 +77,7 @@ def _join(
     crossed: BoolArray,
     size: int,
     plain: int,
+    places: IntArray,
     slots: IntArray,
     result: Contexts,
 ) -> int:
@@ -61,12 +87,24 @@ def _join(
         for j in range(starts[i], starts[i + 1]):
             for a in range(actions.starts[j], actions.starts[j + 1]):
                 hashed, x, group = actions.hashes[a], actions.values[a], actions.groups[a]
-                end = _add(hashed, x, size, plain > 0, j, slots, result, end)
+                if len(places) == 0 or places[a] < 0:
+                    end = _add(hashed, x, size, plain > 0, j, slots, result, end)
                 for c in range(contexts.starts[i], contexts.starts[i + 1]):
                     if crossed[contexts.groups[c], group]:
                         product = _product(contexts.hashes[c], hashed, np.uint64(plain))
                         end = _add(product, contexts.values[c] * x, size, plain > 0, j, slots, result, end)
+            if len(places) > 0:
+                end = _add_placed(actions, places, j, result, end)
             result.starts[j + 1] = end
+    return end
+
+
+@compiled
+def _add_placed(actions: FeatureSets, places: IntArray, j: int, result: Contexts, end: int) -> int:
+    for a in range(actions.starts[j], actions.starts[j + 1]):
+        if places[a] >= 0:
+            result.indices[end], result.values[end] = places[a], actions.values[a]
+            end += 1
     return end
 
 

@@ -8,13 +8,13 @@ from pydantic import Field, TypeAdapter, ValidationError, ValidatorFunctionWrapH
 from service.contexts.kind import BaseFeatures
 from service.contexts.named import Pair
 from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
+from service.error_messages.patterns import MOST_COST
 from service.error_messages.values import shown
 from service.errors import FeaturesError, InvalidInputError
 from service.json_values import JsonMapping
 from service.strict_body import Body
 
 MOST_ACTIONS = 10_000  # maximum number of actions in a request
-MOST_INDEX = 2**31 - 1  # maximum size of a candidate's vector: the number of its possible indices
 MOST_ID = 256  # maximum length of an action's id, in characters
 
 ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
@@ -56,6 +56,8 @@ class GivenAction(Body):
     """Its features, of the kind in the model's `actions.features`."""
     tag: Annotated[str, Field(min_length=1, max_length=MOST_ID)] | None = None
     """The group to which the rules of the model may refer, such as `partner`."""
+    cost: Annotated[float, Field(ge=0, le=MOST_COST)] | None = None
+    """What it costs to choose it; see `cost_weight` of the model."""
 
 
 GivenActions = Annotated[
@@ -110,10 +112,10 @@ _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # con
 class SourceAction:
     """Like a `GivenAction`, but keeps the JSON of its features, which a `SourceReader` has checked."""
 
-    __slots__ = ("_features", "id", "source", "tag")
+    __slots__ = ("_features", "cost", "id", "source", "tag")
 
-    def __init__(self, id_: str, source: bytes, tag: str | None = None) -> None:
-        self.id, self.source, self.tag = id_, source, tag
+    def __init__(self, id_: str, source: bytes, tag: str | None = None, cost: float | None = None) -> None:
+        self.id, self.source, self.tag, self.cost = id_, source, tag, cost
         self._features: Any = None
 
     @property
@@ -132,15 +134,15 @@ class SourceReader:
         self._older = set[bytes]()
         self._bytes = 0
 
-    def read(self, actions: Iterable[tuple[str, bytes, str | None]]) -> list[SourceAction] | None:
-        """Return an action for each id, JSON of features, and tag; None if the JSON of one is invalid."""
+    def read(self, actions: Iterable[tuple[str, bytes, str | None, float | None]]) -> list[SourceAction] | None:
+        """Return an action for each id, JSON of features, tag, and cost; None if the JSON of one is invalid."""
         found, known = list[SourceAction](), self._recent
-        for id_, source, tag in actions:
+        for id_, source, tag, cost in actions:
             if source not in known:
                 if not self._is_valid(source):
                     return None
                 known = self._recent  # `_is_valid` may have begun a new generation
-            found.append(SourceAction(id_, source, tag))
+            found.append(SourceAction(id_, source, tag, cost))
         return found
 
     def _is_valid(self, source: bytes) -> bool:

@@ -1,7 +1,6 @@
 """Reads the features of contexts and actions, each as a hash, a number and a namespace."""
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +11,14 @@ from learners.mathematics.preparation import LARGEST_NUMBER
 from service.actions.definition import GivenAction, SourceAction
 from service.contexts.hashing import hashes_of
 from service.contexts.kind import ContextKind
+from service.contexts.named import MOST_FEATURES
 from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
 _MOST_CACHED = 500_000  # features (12 MB) that fill a cache's recent generation, which then replaces the older one
+
+
+_NO_PLACES = np.empty(0, np.int64)
 
 
 class Factors(NamedTuple):
@@ -24,13 +27,14 @@ class Factors(NamedTuple):
     hashes: Hashes  # (m,), the hashes of the features' names; their indices if vectors are not hashed
     values: FloatArray  # (m,)
     groups: IntArray  # (m,), the number of each feature's namespace; 0 for namespaces without interactions
+    places: IntArray = _NO_PLACES  # (m,), see `service.contexts.kind.Parts`
 
 
 class FactorReader:
     """Reads the contexts, or the actions, of one model. `groups` numbers the namespaces with interactions, from 1."""
 
     def __init__(self, kind: ContextKind[Any], groups: Mapping[str, int], hashed: bool) -> None:
-        self._kind = kind
+        self.kind = kind
         self._groups = groups
         self._hashed = hashed  # if False, `Factors.hashes` contains the indices of the features
         self._recent: dict[Any, Factors] = {}
@@ -53,7 +57,8 @@ class FactorReader:
         """Return the features of an action, as `read` does. An action's `source`, if any, is its key in the cache."""
         source = action.source
         if source is None:
-            return self._read_cached(action.features) or self.read(action.features, path)
+            known = None if self.kind.blocks else self._read_cached(action.features)
+            return known or self.read(action.features, path)
         found = self._recent.get(source)
         if found is None:
             found = self._older.get(source)
@@ -67,12 +72,12 @@ class FactorReader:
     def reading_cost(self, action: GivenAction | SourceAction) -> int:
         """Return the approximate cost of `read_action`, in multiply-adds."""
         if action.source is None:
-            return self._kind.reading_cost(action.features)
-        return self._kind.cost_of(action.source.count(b",") + 1)
+            return self.kind.reading_cost(action.features)
+        return self.kind.source_cost(action.source)
 
     def names(self, given: object) -> list[str]:
         """Return the names of the features that `read` returns for the same argument, in the same order."""
-        return self._kind.factor_names(given)
+        return self.kind.part_names(given)
 
     def _read_cached(self, given: object) -> Factors | None:
         try:
@@ -81,7 +86,7 @@ class FactorReader:
             return self._recent.get(repr(given))
 
     def _read(self, given: object) -> Factors:
-        if not self._kind.has_names:
+        if not self.kind.has_names or self.kind.blocks:  # a key for a vector would cost more than reading it
             return self._new(given)
         found = self._read_cached(given)
         if found is None:
@@ -102,14 +107,14 @@ class FactorReader:
         self._recent[key] = factors
 
     def _new(self, given: object) -> Factors:
-        if not self._kind.has_names:
-            parts = self._kind.feature_entries(self._kind.check(given))
+        if not self.kind.has_names:
+            parts = self.kind.feature_entries(self.kind.check(given))
             hashes = hashes_of([part.name for part in parts]) if self._hashed else None
             indices = np.array([part.at for part in parts], np.uint64) if hashes is None else hashes
             # Clipped, so that products of two factors are finite.
             clipped = np.array([part.value for part in parts], np.float64).clip(-LARGEST_NUMBER, LARGEST_NUMBER)
             return Factors(indices, clipped, np.zeros(len(parts), np.int64))
-        flat = _flat(given) if self._kind.is_open else None
+        flat = _flat(given) if self.kind.is_open else None
         if flat is not None:
             spaces, names, values = zip(*flat, strict=True)
             groups = [self._groups.get(space, 0) for space in spaces] if self._groups else [0] * len(spaces)
@@ -117,17 +122,9 @@ class FactorReader:
         return self._read_nested(given)
 
     def _read_nested(self, given: object) -> Factors:
-        found, products = self._kind.factors(given)
-        names = list(chain.from_iterable(found.values()))
-        numbers = list(chain.from_iterable([each.values() for each in found.values()]))
-        groups = np.array([self._groups.get(space, 0) for space in found], np.int64)
-        return Factors(
-            np.concatenate([hashes_of(names), products.hashes]),
-            np.concatenate([np.array(numbers, np.float64), products.values]),
-            np.concatenate(
-                [np.repeat(groups, [len(each) for each in found.values()]), np.zeros(len(products.values), np.int64)]
-            ),
-        )
+        hashes, values, spaces, places = self.kind.parts(given)
+        groups = np.array([self._groups.get(space, 0) for space, _ in spaces], np.int64)
+        return Factors(hashes, values, np.repeat(groups, [count for _, count in spaces]), places)
 
 
 def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
@@ -139,7 +136,7 @@ def _flat(given: object) -> list[tuple[str, str, float]] | None:
 
     Most actions qualify, and this is much faster than `NamedReader`, which reads all other actions and reports errors.
     """
-    if type(given) is not dict or not given:
+    if type(given) is not dict or not 0 < len(given) <= MOST_FEATURES:
         return None
     found = []
     for path, value in given.items():

@@ -3,16 +3,17 @@
 import sys
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import isfinite
-from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from learners.base import Contexts, FloatArray
+from learners.base import Contexts, FloatArray, IntArray
 from service import costs
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
@@ -49,6 +50,11 @@ class BaseFeatures(Body):
     intercept: Annotated[bool, Field(json_schema_extra=without_default)] = False
     """Whether the learner gets a constant feature in addition. By default it does, if it allows one."""
 
+    @property
+    def n_features(self) -> int:
+        """The number of indices of a context's vector, without the intercept."""
+        return self.size
+
 
 class Entry(NamedTuple):
     """Where one number of a context comes from."""
@@ -68,12 +74,26 @@ class FeatureEntry(NamedTuple):
     path: str = ""  # of its value in a named context; empty for a product of features, which has none
 
 
-class Products(NamedTuple):
-    """The products of features whose namespaces interact."""
+class Parts(NamedTuple):
+    """The m features of a named context, products included. Numbers of vectors are the last ones."""
 
     hashes: Hashes  # (m,)
     values: FloatArray  # (m,), without signs
+    spaces: list[tuple[str, int]]  # the namespaces in order, with the number of their features; empty for products
+    places: IntArray  # (m,), the index after the hashed ones of a vector's number; -1 for others; (0,) without vectors
 
+
+class Block(NamedTuple):
+    """The place of a vector among all vectors of a model's features."""
+
+    path: str
+    start: int  # the index of its first number, minus the number of hashed indices
+    size: int
+    number: str  # the dtype of a stored number
+
+
+Take: TypeAlias = Callable[[Block], list[float]]
+"""Returns the numbers of a vector."""
 
 MOST_COUNTED = 4096  # reading a named context with this many values always needs a thread
 
@@ -100,6 +120,7 @@ class ContextKind(ABC, Generic[GivenT]):
         codec: encodes and decodes the stored bytes.
         has_features: False only for the kind of empty contexts.
         has_names: whether features have names and namespaces, so that they are hashed.
+        blocks: the block of each vector field, by path.
         is_open: whether the model declares no fields, allows all names, and has no interactions; False without names.
     """
 
@@ -116,6 +137,7 @@ class ContextKind(ABC, Generic[GivenT]):
     smaller: ClassVar[str] = ""
     has_features: ClassVar[bool] = True
     has_names: ClassVar[bool] = False
+    blocks: Mapping[str, Block] = MappingProxyType({})
     is_open: bool = False
 
     @abstractmethod
@@ -135,9 +157,17 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the cost of `check`, or of reading an action's features, in multiply-adds."""
         return self.cost_of(values_in(given))
 
+    def source_cost(self, source: bytes) -> int:
+        """Return the cost of reading an action's features from their JSON, in multiply-adds."""
+        return self.cost_of(source.count(b",") + 1)
+
     def cost_of(self, count: int) -> int:
         """Return the cost of reading `count` values, in multiply-adds."""
         return costs.CONTEXT_NUMBER * count
+
+    def storing_cost(self, context: GivenT) -> int:
+        """Return the cost of encoding a checked context, in multiply-adds."""
+        return costs.STORED_NUMBER * self.size(context)
 
     def check(self, context: object) -> GivenT:
         """Return a parsed context in the checked form. Raises InvalidInputError if it does not fit the model."""
@@ -193,12 +223,12 @@ class ContextKind(ABC, Generic[GivenT]):
     def feature_entries(self, context: GivenT) -> list[FeatureEntry]:
         """Return the features of a checked context. Values at the same index add up."""
 
-    def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:
-        """Return a parsed context's features by namespace and name, and their products; raise as `check` does."""
+    def parts(self, context: object) -> Parts:
+        """Return a parsed context's features; raise as `check` does."""
         raise TypeError(f"{self.name} features have no names")
 
-    def factor_names(self, context: object) -> list[str]:
-        """Return the names of a parsed context's features and then of its products, in the order of `factors`."""
+    def part_names(self, context: object) -> list[str]:
+        """Return the names of a parsed context's features, in the order of `parts`."""
         return [part.name for part in self.feature_entries(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
@@ -212,6 +242,18 @@ class ContextKind(ABC, Generic[GivenT]):
     def sent(self, context: GivenT) -> bytes:
         """Return the JSON of a checked context, to store; empty if `show` needs only its numbers."""
         return b""
+
+    def split(self, given: object) -> tuple[Any, bytes]:
+        """Return a valid parsed context as JSON value without the numbers of vectors, and these numbers as bytes."""
+        return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given, b""
+
+    def ordered(self, given: object) -> tuple[Any, bytes]:
+        """Do the same as `split`, but with the numbers in the order of their indices."""
+        return self.split(given)
+
+    def whole(self, stored: Any, take: Take) -> Any:
+        """Return the JSON value of a context that `split` returned; `take` returns each vector in turn."""
+        return stored
 
     def check_new(self) -> None:
         """Refuse features of a new model that contradict each other. Raises InvalidInputError with the field."""

@@ -1,47 +1,67 @@
-"""Named features: objects of numbers, strings, booleans, lists of strings and objects, hashed to sparse vectors."""
+"""Named features: objects of numbers, strings, booleans, lists and objects, hashed to sparse vectors."""
 
 import json
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, WithJsonSchema
 
-from learners.base import Contexts, IntArray
+from learners.base import Contexts, FloatArray, IntArray
 from service import costs
 from service.contexts.canonical import canonical
-from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry, Products, sparse_batch
-from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
+from service.contexts.hashing import HALF, Hashes, combined, hash_of, hashes_of, indices_of, signs_of
+from service.contexts.kind import (
+    MOST_COUNTED,
+    BaseFeatures,
+    Block,
+    ContextKind,
+    Entry,
+    FeatureEntry,
+    Parts,
+    Take,
+    sparse_batch,
+)
+from service.contexts.named_reader import FieldSchema, Found, NamedReader, NumberField
+from service.contexts.vectors import (
+    MOST_ENTRIES,
+    NO_NUMBERS,
+    VectorField,
+    from_row,
+    mapped,
+    number_hashes,
+    number_names,
+)
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
 from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.json_values import JsonObject
-from service.store.records.codecs import SparseCodec
+from service.store.records.codecs import SparseCodec, VectorCodec
 
-MOST_FEATURES = 4096  # maximum features of a context, interactions included
+MOST_FEATURES = 4096  # maximum features of a context, interactions included, without those of vectors
+MOST_INDEX = 2**31 - 1  # maximum number of indices of a vector
 
 _SCHEMA = {
     "type": "object",
     "title": "NamedContext",
-    "description": "Numbers, strings, booleans, null, lists of strings, or objects of these, by name.",
+    "description": "Numbers, strings, booleans, null, lists of strings, vectors, or objects of these, by name.",
     "additionalProperties": True,
 }
 
 _Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]  # two namespaces that interact
 
-_Feature: TypeAlias = tuple[str, float]
 
+class _Pairs(NamedTuple):
+    """Two namespaces that interact, and the m pairs of their features that are multiplied."""
 
-class _Factors(NamedTuple):
-    """The features of two namespaces that interact, and the m pairs of them that are multiplied."""
-
-    first: list[_Feature]
-    second: list[_Feature]
-    rows: IntArray  # (m,), positions in `first`
-    columns: IntArray  # (m,), positions in `second`
+    first: str
+    second: str
+    rows: IntArray  # (m,), positions in the first
+    columns: IntArray  # (m,), positions in the second
 
 
 class NamedFeatures(BaseFeatures):
@@ -59,13 +79,24 @@ class NamedFeatures(BaseFeatures):
     """Pairs of namespaces. Each product of a feature of the first and a feature of the second is a feature too. A pair
     of a namespace with itself has each product of two different features once."""
 
+    @property
+    def n_features(self) -> int:
+        return self.size + vector_numbers(self)
+
+
+def vector_numbers(features: BaseFeatures) -> int:
+    """Return how many numbers all vectors of some features have."""
+    fields = getattr(features, "fields", None) or {}
+    return sum(field.size for field in fields.values() if isinstance(field, VectorField))
+
 
 class NamedContext(NamedTuple):
     """A context, and its vector before the norm policy, in order of indices."""
 
     sent: JsonObject
-    indices: list[int]
-    values: list[float]
+    indices: list[int] | IntArray
+    values: list[float] | FloatArray
+    hashed: int  # the number of entries that do not belong to vectors
 
 
 class NamedKind(ContextKind[NamedContext]):
@@ -89,7 +120,9 @@ class NamedKind(ContextKind[NamedContext]):
         self._namespaces = {path.partition(".")[0] for path in features.fields or ()} if features.closed else None
         self.is_open = not (features.fields or features.closed or features.interactions)
         self._reader = NamedReader(features.fields or {}, features.closed)
-        self.codec = SparseCodec(features.size)
+        self.blocks = self._reader.blocks
+        self._in_vectors = _lengths((path.partition(".")[0], block.size) for path, block in self.blocks.items())
+        self.codec = VectorCodec(features.size, self.blocks) if self.blocks else SparseCodec(features.size)
 
     def check_new(self) -> None:
         fields, closed = self._features.fields or {}, self._features.closed
@@ -97,60 +130,145 @@ class NamedKind(ContextKind[NamedContext]):
             raise FeaturesError("got true; must be false unless features.fields lists features", "features.closed")
         for path, field in fields.items():
             _check_field(path, field)
+        self._check_blocks()
         for number, pair in enumerate(self._interactions):
             for position, namespace in enumerate(pair):
                 self.check_namespace(namespace, "features", f"features.interactions.{number}.{position}")
             if pair in self._interactions[:number]:
                 raise FeaturesError(f"got {shown(pair)} twice", f"features.interactions.{number}")
 
+    def _check_blocks(self) -> None:
+        for path, block in self.blocks.items():
+            if self._size + block.start + block.size > MOST_INDEX:
+                most = f"must be at most {MOST_INDEX:,}"
+                detail = f"got {self._size + block.start + block.size:,} indices, those of vectors included; {most}"
+                raise FeaturesError(detail, f"features.fields.{path}.size")
+        total = _total(self._in_vectors, self._interactions)
+        if total > MOST_ENTRIES:
+            field = "interactions" if sum(self._in_vectors.values()) <= MOST_ENTRIES else "fields"
+            detail = f"got vectors of {total:,} numbers, their products included; must be at most {MOST_ENTRIES:,}"
+            raise FeaturesError(detail, f"features.{field}")
+
     @staticmethod
     def claims(given: object) -> bool:
         return type(given) is dict and bool(given)
+
+    def reading_cost(self, given: object) -> int:
+        if not self.blocks or type(given) is not dict:
+            return super().reading_cost(given)
+        names, lists, numbers = _sizes(given)
+        return self.cost_of(names) + lists * costs.VECTOR + numbers * costs.CONTEXT_NUMBER
+
+    def source_cost(self, source: bytes) -> int:
+        if not self.blocks:
+            return super().source_cost(source)
+        names = source.count(b'"') // 2  # numbers of vectors have none
+        return self.cost_of(names) + len(self.blocks) * costs.VECTOR + source.count(b",") * costs.CONTEXT_NUMBER
 
     def cost_of(self, count: int) -> int:
         # The worst case of a pair: two namespaces that have half of the features each, or one that has all of them.
         own, others = self._own_products, len(self._interactions) - self._own_products
         most = own * (count * (count - 1) // 2) + others * (count * count // 4)
-        return count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, most) * costs.CONTEXT_PRODUCT
+        vectors = self._in_vectors
+        with_vectors = sum(
+            (vectors.get(one, 0) + count) * (vectors.get(other, 0) + count)
+            for one, other in self._interactions
+            if one in vectors or other in vectors
+        )
+        cost = count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, most) * costs.CONTEXT_PRODUCT
+        return cost + min(MOST_ENTRIES, with_vectors) * costs.VECTOR_PRODUCT
+
+    def storing_cost(self, context: NamedContext) -> int:
+        names = min(context.hashed, MOST_FEATURES)  # the other entries are numbers of vectors and their products
+        return names * costs.STORED_FEATURE + (len(context.indices) - names) * costs.STORED_NUMBER
 
     def checked(self, context: JsonObject) -> NamedContext:
-        spaces = self._reader.read(context)
-        count = self._check_number(spaces)
-        vector = self._vector(spaces)
-        if len(vector) < count:  # collisions: the sums must not depend on the order of the members
-            vector = self._vector({space: dict(sorted(spaces[space].items())) for space in sorted(spaces)})
-        indices = sorted(vector)
-        return NamedContext(context, indices, [vector[index] for index in indices])
+        found = self._reader.read(context)
+        count = self._check_number(found)
+        if not found.vectors:
+            return NamedContext(context, *self._added_up(found, count))
+        many = self._many_added_up if self._interactions else self._added_up
+        indices, values, hashed = many(found, count)
+        own = np.concatenate([np.array(indices, np.int64), self._places(found) + self._size])
+        return NamedContext(context, own, np.concatenate([values, *found.vectors.values()]), hashed)
 
-    def _vector(self, spaces: Mapping[str, Features]) -> dict[int, float]:
+    def _added_up(self, found: Found, count: int) -> tuple[list[int], list[float], int]:
+        """Return the indices of hashed features, the sum at each, and their number. `count` is that of the features."""
+        vector = self._vector(found)
+        if len(vector) < count:  # collisions: the sums must not depend on the order of the members
+            vector = self._vector(_in_order(found))
+        indices = sorted(vector)
+        return indices, [vector[index] for index in indices], len(indices)
+
+    def _many_added_up(self, found: Found, _: int) -> tuple[IntArray, FloatArray, int]:
+        """Do the same as `_added_up`, faster for thousands of products."""
+        hashes, values, _spaces = self._hashed(_in_order(found))
+        indices, entries = np.unique(indices_of(hashes, self._size), return_inverse=True)
+        sums = np.bincount(entries, signs_of(hashes) * values, len(indices)).astype(np.float64)
+        return indices, sums, len(indices)
+
+    def _vector(self, found: Found) -> dict[int, float]:
         vector, size = dict[int, float](), self._size
-        for features in spaces.values():
+        for features in found.spaces.values():
             for name, value in features.items():
                 hashed = hash_of(name)
                 index = hashed % HALF % size
                 vector[index] = vector.get(index, 0.0) + (value if hashed < HALF else -value)
-        for factors in self._factors(spaces):
-            for index, value, _ in zip(*self._products(factors), strict=True):
+        for hashes, values in self._products(found):
+            signed = (signs_of(hashes) * values).tolist()
+            for index, value in zip(indices_of(hashes, size).tolist(), signed, strict=True):
                 vector[index] = vector.get(index, 0.0) + value
         return vector
 
-    def _in_order(self, context: object) -> dict[str, Features]:
-        spaces = self._reader.read(self.typed(context))
-        self._check_number(spaces)
-        return {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
+    def _places(self, found: Found) -> IntArray:
+        """Return the place of each number of a context's vectors."""
+        return np.concatenate([np.empty(0, np.int64), *(self._block_places[path] for path in found.vectors)])
 
-    def factor_names(self, context: object) -> list[str]:
-        spaces = self._in_order(context)
-        products = chain.from_iterable(_product_names(factors) for factors in self._factors(spaces))
-        return [*chain.from_iterable(spaces.values()), *products]
+    @cached_property
+    def _block_places(self) -> dict[str, IntArray]:
+        return {path: np.arange(block.size) + block.start for path, block in self.blocks.items()}
 
-    def factors(self, context: object) -> tuple[dict[str, Features], Products]:
-        spaces = self._in_order(context)
-        found = [_product(factors) for factors in self._factors(spaces)]
-        if not found:
-            return spaces, Products(np.empty(0, np.uint64), np.empty(0))
-        hashes, values = zip(*found, strict=True)
-        return spaces, Products(np.concatenate(hashes), np.concatenate(values))
+    def part_names(self, context: object) -> list[str]:
+        return self._names(_in_order(self._reader.read(self.typed(context))))
+
+    def _names(self, found: Found) -> list[str]:
+        products = chain.from_iterable(self._product_names(found, pairs) for pairs in self._pairs(found))
+        return [*chain.from_iterable(found.spaces.values()), *products, *self._number_names(found)]
+
+    def _number_names(self, found: Found) -> Iterator[str]:
+        return chain.from_iterable(number_names(self.blocks[path]) for path in found.vectors)
+
+    def parts(self, context: object) -> Parts:
+        found = self._reader.read(self.typed(context))
+        self._check_number(found)
+        return self._parts(_in_order(found))
+
+    def _hashed(self, found: Found) -> tuple[Hashes, FloatArray, list[tuple[str, int]]]:
+        """Return the hash and the number of each name, then of each product, and how many each namespace has."""
+        hashes = [hashes_of(list(chain.from_iterable(found.spaces.values())))]
+        values = [np.array(list(chain.from_iterable(each.values() for each in found.spaces.values())), np.float64)]
+        for product_hashes, product_values in self._products(found):
+            hashes.append(product_hashes)
+            values.append(product_values)
+        products = sum(map(len, values[1:]))
+        spaces = [(space, len(features)) for space, features in found.spaces.items()]
+        return np.concatenate(hashes), np.concatenate(values), [*spaces, ("", products)]
+
+    def _parts(self, found: Found) -> Parts:
+        hashes, values, spaces = self._hashed(found)
+        if not self.blocks:
+            return Parts(hashes, values, spaces, np.empty(0, np.int64))
+        numbers, vectors = [self._number_hashes[path] for path in found.vectors], found.vectors
+        return Parts(
+            np.concatenate([hashes, *numbers]),
+            np.concatenate([values, *vectors.values()]),
+            [*spaces, *((path.partition(".")[0], len(each)) for path, each in vectors.items())],
+            np.concatenate([np.full(len(values), -1), self._places(found)]),
+        )
+
+    @cached_property
+    def _number_hashes(self) -> dict[str, Hashes]:
+        return {path: number_hashes(block) for path, block in self.blocks.items()}
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
         if "." in namespace:
@@ -161,36 +279,61 @@ class NamedKind(ContextKind[NamedContext]):
             detail = f"got {quoted(namespace)}; must be {names}, as {where}.closed is true"
             raise NamespaceError(detail, field)
 
-    def _check_number(self, spaces: Mapping[str, Features]) -> int:
-        pairs = [
-            (len(spaces.get(one, ())), len(spaces.get(other, ())), one == other) for one, other in self._interactions
-        ]
-        count = sum(map(len, spaces.values())) + sum(n * (n - 1) // 2 if same else n * m for n, m, same in pairs)
+    def _check_number(self, found: Found) -> int:
+        """Return the number of features without those of vectors, but with all products."""
+        lengths = {space: len(features) for space, features in found.spaces.items()}
+        count = _total(lengths, self._interactions)
         if count > MOST_FEATURES:
             detail = f"got {count} features, interactions included; must be at most {MOST_FEATURES}"
             raise TooManyFeaturesError(detail, "context")
-        return count
+        if not found.vectors:
+            return count
+        vectors = [(path.partition(".")[0], len(numbers)) for path, numbers in found.vectors.items()]
+        total = _total(_lengths(chain(lengths.items(), vectors)), self._interactions)
+        if total > MOST_ENTRIES:
+            detail = f"got {total:,} features, vectors and interactions included; must be at most {MOST_ENTRIES:,}"
+            raise TooManyFeaturesError(detail, "context")
+        return total - sum(size for _, size in vectors)
 
-    def _factors(self, spaces: Mapping[str, Features]) -> list[_Factors]:
-        """Return the factors of each interaction that has products, by name if a namespace interacts with itself."""
-        factors = []
+    def _pairs(self, found: Found) -> Iterator[_Pairs]:
+        """Yield each interaction that has products."""
         for one, other in self._interactions:
-            first, second = (list(spaces.get(space, {}).items()) for space in (one, other))
-            if one == other:
-                first = second = sorted(first)
-                rows, columns = np.triu_indices(len(first), 1)
-            else:
-                rows, columns = np.divmod(np.arange(len(first) * len(second)), max(1, len(second)))
-            factors.append(_Factors(first, second, rows, columns))
-        return [each for each in factors if len(each.rows)]
+            n, m = (self._count(found, space) for space in (one, other))
+            rows, columns = np.triu_indices(n, 1) if one == other else np.divmod(np.arange(n * m), max(1, m))
+            if len(rows):
+                yield _Pairs(one, other, rows, columns)
 
-    def _products(self, factors: _Factors) -> tuple[list[int], list[float], list[int]]:
-        hashes, values = _product(factors)
-        signs = signs_of(hashes)
-        return indices_of(hashes, self._size).tolist(), (signs * values).tolist(), signs.astype(int).tolist()
+    def _count(self, found: Found, space: str) -> int:
+        return len(found.spaces.get(space, ())) + sum(map(len, _of_space(found, space).values()))
+
+    def _products(self, found: Found) -> Iterator[tuple[Hashes, FloatArray]]:
+        for pairs in self._pairs(found):
+            (first, numbers), (second, others) = (self._side(found, space) for space in pairs[:2])
+            yield combined(first[pairs.rows], second[pairs.columns]), numbers[pairs.rows] * others[pairs.columns]
+
+    def _side(self, found: Found, space: str) -> tuple[Hashes, FloatArray]:
+        """Return the hash and the number of each feature of a namespace, by name, and of its vectors."""
+        names, vectors = found.spaces.get(space, {}), _of_space(found, space)
+        ordered = sorted(names)
+        hashes = [hashes_of(ordered), *(self._number_hashes[path] for path in vectors)]
+        return np.concatenate(hashes), np.concatenate(
+            [np.array([names[name] for name in ordered], np.float64), *vectors.values()]
+        )
+
+    def _product_names(self, found: Found, pairs: _Pairs) -> list[str]:
+        sides = [
+            [*sorted(found.spaces.get(space, ())), *self._number_names(Found({}, _of_space(found, space)))]
+            for space in pairs[:2]
+        ]
+        places = zip(pairs.rows.tolist(), pairs.columns.tolist(), strict=True)
+        return [f"{sides[0][i]}*{sides[1][j]}" for i, j in places]
 
     def numbers(self, context: NamedContext) -> Sequence[float]:
-        return context.values
+        values: list[float] = context.values.tolist() if isinstance(context.values, np.ndarray) else context.values
+        return values
+
+    def size(self, context: NamedContext) -> int:
+        return len(context.values)
 
     def entry(self, context: NamedContext, position: int) -> Entry:
         """Return the names of all features at the number's index, and the path of the value if there is only one."""
@@ -200,40 +343,83 @@ class NamedKind(ContextKind[NamedContext]):
         return Entry(quoted(first.name), f"context.{first.path}", first.sign)
 
     def to_batch(self, contexts: Sequence[NamedContext]) -> Contexts:
-        return sparse_batch(contexts)
+        if not self.blocks:
+            return sparse_batch(contexts)
+        starts = np.cumsum([0, *(len(each.indices) for each in contexts)])
+        indices = np.concatenate([np.asarray(each.indices, np.int64) for each in contexts])
+        return Contexts(starts, indices, np.concatenate([np.asarray(each.values) for each in contexts]), False)
 
     def fingerprinted(self, context: NamedContext) -> bytes:
-        return canonical(context.sent)
+        stored = self._without_numbers(context.sent)
+        numbers = context.values[context.hashed :] if self.blocks else ()
+        return canonical(stored) + (np.asarray(numbers) + 0.0).tobytes()  # -0.0 + 0.0 is 0.0
 
     def sent(self, context: NamedContext) -> bytes:
-        return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(self._without_numbers(context.sent), ensure_ascii=False, separators=(",", ":")).encode()
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> JsonObject:
-        return dict(json.loads(sent))
+        return self.whole(json.loads(sent), from_row(contexts, i, self._size))
+
+    def _without_numbers(self, context: JsonObject) -> JsonObject:
+        return mapped(context, self.blocks, lambda *_: NO_NUMBERS) if self.blocks else context
+
+    def split(self, given: Any) -> tuple[JsonObject, bytes]:
+        if not self.blocks:
+            return given or {}, b""
+        parts = list[bytes]()
+
+        def cut(block: Block, value: Any) -> int:
+            parts.append(np.array(array("d", value), block.number).tobytes())
+            return NO_NUMBERS
+
+        return mapped(given or {}, self.blocks, cut), b"".join(parts)
+
+    def ordered(self, given: Any) -> tuple[JsonObject, bytes]:
+        vectors = {path: np.zeros(0) for path in self.blocks}
+
+        def cut(block: Block, value: Any) -> int:
+            vectors[block.path] = np.array(array("d", value)).astype(block.number).astype(np.float64)
+            return NO_NUMBERS
+
+        stored = mapped(given or {}, self.blocks, cut) if self.blocks else given or {}
+        return stored, b"".join([(numbers + 0.0).tobytes() for numbers in vectors.values()])  # -0.0 + 0.0 is 0.0
+
+    def whole(self, stored: JsonObject, take: Take) -> JsonObject:
+        return mapped(stored, self.blocks, lambda block, _: take(block)) if self.blocks else dict(stored)
 
     def feature_entries(self, context: NamedContext) -> list[FeatureEntry]:
-        spaces, paths = self._reader.read(context.sent), dict(self._reader.paths(context.sent))
-        found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
-        signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
-        parts = [
-            FeatureEntry(name, h % HALF % self._size, sign * value, sign, paths[name])
-            for name, value, h, sign in signed
-        ]
-        for factors in self._factors(spaces):
-            parts += map(FeatureEntry, _product_names(factors), *self._products(factors))
-        return parts
+        found, of_names = self._reader.read(context.sent), dict(self._reader.paths(context.sent))
+        hashes, values, _ = self._hashed(found)
+        hashed, numbers = len(hashes), [float(x) for each in found.vectors.values() for x in each]
+        indices = np.concatenate([indices_of(hashes, self._size), self._places(found) + self._size])
+        signs = np.concatenate([signs_of(hashes), np.ones(len(numbers))])
+        values = np.concatenate([values, numbers])
+        paths = [of_names[name] for name in chain.from_iterable(found.spaces.values())]
+        paths += [""] * (hashed - len(paths))  # products have no path
+        paths += [f"{path}.{i}" for path, each in found.vectors.items() for i in range(len(each))]
+        columns = indices.tolist(), (signs * values).tolist(), signs.astype(int).tolist(), paths
+        return list(map(FeatureEntry, self._names(found), *columns))
 
 
-def _product_names(factors: _Factors) -> list[str]:
-    names, others = ([name for name, _ in each] for each in factors[:2])
-    return [f"{names[i]}*{others[j]}" for i, j in zip(factors.rows.tolist(), factors.columns.tolist(), strict=True)]
+def _in_order(found: Found) -> Found:
+    return Found({space: dict(sorted(found.spaces[space].items())) for space in sorted(found.spaces)}, found.vectors)
 
 
-def _product(factors: _Factors) -> Products:
-    (names, numbers), (others, values) = (zip(*each, strict=True) for each in factors[:2])
-    rows, columns = factors.rows, factors.columns
-    hashes = combined(hashes_of(names)[rows], hashes_of(others)[columns])
-    return Products(hashes, np.array(numbers)[rows] * np.array(values)[columns])
+def _of_space(found: Found, space: str) -> dict[str, FloatArray]:
+    return {path: numbers for path, numbers in found.vectors.items() if path.partition(".")[0] == space}
+
+
+def _lengths(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    lengths = dict[str, int]()
+    for space, count in counts:
+        lengths[space] = lengths.get(space, 0) + count
+    return lengths
+
+
+def _total(lengths: Mapping[str, int], interactions: Sequence[Sequence[str]]) -> int:
+    """Return the number of features, products included, from the number of features of each namespace."""
+    pairs = [(lengths.get(one, 0), lengths.get(other, 0), one == other) for one, other in interactions]
+    return sum(lengths.values()) + sum(n * (n - 1) // 2 if same else n * m for n, m, same in pairs)
 
 
 def _check_field(path: str, field: FieldSchema) -> None:
@@ -246,3 +432,19 @@ def _check_field(path: str, field: FieldSchema) -> None:
         if low > high:
             detail = f"got {shown(low)}; must be at most the maximum, {shown(high)}"
             raise FeaturesError(detail, f"features.fields.{path}.minimum")
+
+
+def _sizes(given: JsonObject) -> tuple[int, int, int]:
+    """Return how many names a parsed context has, at any depth, how many lists of numbers, and how many numbers."""
+    names, lists, numbers, waiting = 0, 0, 0, [given]
+    while waiting and names < MOST_COUNTED:
+        members = waiting.pop().values()
+        names += len(members)
+        for value in members:
+            if type(value) is dict:
+                waiting.append(value)
+            elif type(value) is list and value and type(value[0]) is not str:
+                lists, numbers = lists + 1, numbers + len(value)
+            elif type(value) is list:
+                names += len(value)
+    return names, lists, numbers

@@ -2,14 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
+from learners.base import FloatArray
 from learners.mathematics.preparation import LARGEST_NUMBER
 from service import errors
 from service.contexts.kind import Number
+from service.contexts.vectors import VectorField, blocks_of, read_numbers
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.error_messages.values import choices, quoted, shown
 from service.json_values import JsonMapping
@@ -86,7 +88,9 @@ class StringsField(_Field):
         return next((wrong for wrong in found if wrong is not None), None)
 
 
-FieldSchema: TypeAlias = Annotated[NumberField | StringField | BooleanField | StringsField, Field(discriminator="type")]
+FieldSchema: TypeAlias = Annotated[
+    NumberField | StringField | BooleanField | StringsField | VectorField, Field(discriminator="type")
+]
 
 
 def _not_among(values: list[str] | None, value: str) -> str | None:
@@ -100,41 +104,55 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # characters that UTF-8 cannot encod
 Features: TypeAlias = dict[str, float]  # the features of one namespace: numbers by name
 
 
+class Found(NamedTuple):
+    """The features of a context."""
+
+    spaces: dict[str, Features]  # of each namespace, without vectors
+    vectors: dict[str, FloatArray]  # the numbers of each vector, (size,), by path and in the order of paths
+
+
 class NamedReader:
     """Reads the contexts of a model. `fields` declares features by path; if `closed`, all others are refused."""
 
     def __init__(self, fields: Mapping[str, FieldSchema], closed: bool) -> None:
         self._fields = fields
         self._closed = closed
+        self.blocks = blocks_of(fields)
         self._required = [path for path, field in fields.items() if field.required]
         self._namespaces = {path[:i] for path in fields for i, letter in enumerate(path) if letter == "."}
 
-    def read(self, context: JsonMapping) -> dict[str, Features]:
-        """Return the features of each namespace of a context. Raises InvalidInputError with the invalid field."""
-        spaces: dict[str, Features] = {}
+    def read(self, context: JsonMapping) -> Found:
+        """Return the features of a context. Raises InvalidInputError with the invalid field."""
+        found = Found({}, {})
         for name, value in context.items():
-            features: Features = spaces.setdefault(name.partition(".")[0], {})
-            self._read(name, value, features, 1)
+            features: Features = found.spaces.setdefault(name.partition(".")[0], {})
+            self._read(name, value, features, found.vectors, 1)
+        given = set(_given(context)) if self._required else set()
         for path in self._required:
-            if all(value is None for value in _values_at(context, path)):
+            if path not in given:
                 raise errors.MissingFeatureError("missing; the model's features require it", _field(path))
-        return spaces
+        return Found(found.spaces, dict(sorted(found.vectors.items()))) if len(found.vectors) > 1 else found
 
     def paths(self, context: JsonMapping, above: str = "") -> Iterator[tuple[str, str]]:
-        """Yield the name of each feature of a valid context, and the path of its value."""
+        """Yield the name of each feature of a valid context, without vectors, and the path of its value."""
         for name, value in context.items():
             path = above + name
             if type(value) is dict:
                 yield from self.paths(value, f"{path}.")
-            else:
+            elif path not in self.blocks:
                 features = Features()
-                self._read(path, value, features, 1)
+                self._read(path, value, features, {}, 1)
                 yield from ((feature, path) for feature in features)
 
-    def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
+    def _read(self, path: str, value: Any, features: Features, vectors: dict[str, FloatArray], depth: int) -> None:
         _check_name(path)
         if self._fields or self._closed:
             self._check(path, value)
+            if path in self.blocks and value is not None:
+                if path in vectors:
+                    raise _twice(path)
+                vectors[path] = read_numbers(self.blocks[path], value, _field(path))
+                return
         kind = type(value)
         if kind is str:
             _add(features, f"{path}={_text(path, value)}", 1.0, path)
@@ -143,18 +161,20 @@ class NamedReader:
         elif kind is bool:
             _add(features, f"{path}={'true' if value else 'false'}", 1.0, path)
         elif kind is dict:
-            self._read_members(path, value, features, depth)
+            self._read_members(path, value, features, vectors, depth)
         elif kind is list:
             for position, text in enumerate(value):
                 features[f"{path}={_text(path, text, position)}"] = 1.0
 
-    def _read_members(self, path: str, members: JsonMapping, features: Features, depth: int) -> None:
+    def _read_members(
+        self, path: str, members: JsonMapping, features: Features, vectors: dict[str, FloatArray], depth: int
+    ) -> None:
         if depth == MOST_DEPTH:
             raise errors.FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
         for name, value in members.items():
             if not name:
                 raise errors.FeatureNameError("got an empty name; must have 1 character or more", _field(path))
-            self._read(f"{path}.{name}", value, features, depth + 1)
+            self._read(f"{path}.{name}", value, features, vectors, depth + 1)
 
     def _check(self, path: str, value: Any) -> None:
         field = self._fields.get(path)
@@ -187,8 +207,12 @@ def _check_name(path: str) -> None:
 
 def _add(features: Features, name: str, value: float, path: str) -> None:
     if name in features:
-        raise errors.FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
+        raise _twice(path)
     features[name] = value
+
+
+def _twice(path: str) -> errors.InvalidInputError:
+    return errors.FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
 
 
 def _number(path: str, value: float) -> float:
@@ -210,7 +234,8 @@ def _check_finite(path: str, value: float) -> None:
 def _text(path: str, text: object, position: int | None = None) -> str:
     field = _field(path) if position is None else f"{_field(path)}.{position}"
     if type(text) is not str:
-        raise errors.FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
+        wanted = "must be a string; a list of numbers needs a field of type vector in the model's features"
+        raise errors.FeatureTypeError(f"got {shown(text)}; {wanted}", field)
     if len(text) > MOST_TEXT:
         raise errors.FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
     if not _is_text(text):
@@ -222,11 +247,10 @@ def _is_text(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
-def _values_at(value: object, path: str) -> Iterable[Any]:
-    if not isinstance(value, Mapping):
-        return
-    if path in value:
-        yield value[path]
-    for name, inner in value.items():
-        if path.startswith(f"{name}."):
-            yield from _values_at(inner, path[len(name) + 1 :])
+def _given(members: JsonMapping, above: str = "") -> Iterator[str]:
+    """Yield the path of each value that is neither null nor an object."""
+    for name, value in members.items():
+        if type(value) is dict:
+            yield from _given(value, f"{above}{name}.")
+        elif value is not None:
+            yield above + name

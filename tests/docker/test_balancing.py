@@ -26,7 +26,8 @@ NAMING: dict[str, Any] = {
     ),
     "path": lambda name: ("GET", f"/models/{name}", None, {}),
     "longer path of version 1": lambda name: ("GET", f"/v1/models/{name}/rounds", None, {}),
-    "header": lambda name: ("POST", "/predict", {"model": "x" * 100_000}, {"X-Wager-Model": name}),
+    "first in a long body": lambda name: ("POST", "/predict", {"model": name, "context": {"text": [0.5] * 10_000}}, {}),
+    "header": lambda name: ("POST", "/predict", {"model": "x" * 100_000}, {"Wager-Model": name}),
 }
 
 

@@ -1,14 +1,14 @@
 """Codecs of answers and contexts."""
 
 import struct
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from itertools import compress, pairwise
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import NO_LABEL, BoolArray, Contexts, IntArray
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray
 from service.errors import StoreCorruptError
 
 Kind: TypeAlias = Literal["label", "label-set", "ranking"]
@@ -134,6 +134,22 @@ class DenseCodec(ContextCodec):
         return Contexts.dense(np.frombuffer(parts, self._number).reshape(-1, self._size))
 
 
+class VectorBlock(Protocol):
+    """The place of a vector among all vectors of a model's features."""
+
+    @property
+    def start(self) -> int:
+        """The index of its first number, minus the number of hashed indices."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+
+    @property
+    def number(self) -> str:
+        """The dtype of a stored number, which must represent its numbers exactly."""
+
+
 class SparseCodec(ContextCodec):
     """Encodes a sparse context as pairs of a 32-bit index and a value.
 
@@ -161,3 +177,55 @@ class SparseCodec(ContextCodec):
         if ((pairs["index"] < 0) | (pairs["index"] >= self.size)).any():
             raise StoreCorruptError("a stored context has an index out of range")
         return Contexts.sparse(lengths // self._pair.itemsize, pairs["index"], pairs["value"])
+
+
+class VectorCodec(ContextCodec):
+    """Encodes a context with vectors: which it has, one byte each; the numbers of these; and the rest as `SparseCodec`.
+
+    Args:
+        size: the number of hashed indices. Vectors have the indices after these, and follow the other entries.
+        blocks: the place of each vector, by path, in the order of indices.
+    """
+
+    def __init__(self, size: int, blocks: Mapping[str, VectorBlock]) -> None:
+        self._size, self._blocks = size, [(np.dtype(each.number), each.size) for each in blocks.values()]
+        self._hashed = SparseCodec(size)
+        self._indices = [np.arange(each.size) + size + each.start for each in blocks.values()]
+        self.fixed_bytes: int | None = None
+
+    def encode(self, contexts: Contexts) -> list[bytes]:
+        bounds = pairwise(contexts.starts.tolist())
+        return [self._encoded(contexts.indices[start:stop], contexts.values[start:stop]) for start, stop in bounds]
+
+    def _encoded(self, indices: IntArray, values: FloatArray) -> bytes:
+        at = int(np.count_nonzero(indices < self._size))
+        pairs = self._hashed.encode(Contexts(np.array([0, at]), indices[:at], values[:at], False))
+        flags, parts = bytearray(), list[bytes]()
+        for own, (dtype, size) in zip(self._indices, self._blocks, strict=True):
+            found = at < len(indices) and int(indices[at]) == int(own[0])
+            flags.append(found)
+            if found:
+                parts.append(values[at : at + size].astype(dtype).tobytes())
+                at += size
+        return b"".join([flags, *parts, *pairs])
+
+    def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
+        rows = [self._decoded(parts[start:stop]) for start, stop in pairwise(offsets.tolist())]
+        starts = np.cumsum([0, *(len(values) for _, values in rows)])
+        indices = np.concatenate([np.empty(0, np.int64), *(each for each, _ in rows)])
+        return Contexts(starts, indices, np.concatenate([np.empty(0), *(each for _, each in rows)]), False)
+
+    def _decoded(self, part: bytes) -> tuple[IntArray, FloatArray]:
+        at = len(self._blocks)
+        flags = part[:at]
+        if len(flags) < at or max(flags) > 1:
+            raise StoreCorruptError("a stored context has a damaged list of vectors")
+        values = list[FloatArray]()
+        for dtype, size in compress(self._blocks, flags):
+            if at + size * dtype.itemsize > len(part):
+                raise StoreCorruptError("a stored context has a damaged vector")
+            values.append(np.frombuffer(part, dtype, size, at))
+            at += size * dtype.itemsize
+        rest = self._hashed.decode(part[at:], np.array([0, len(part) - at]))
+        indices = np.concatenate([rest.indices, *compress(self._indices, flags)])
+        return indices, np.concatenate([rest.values, *values])

@@ -13,14 +13,17 @@ OUTCOME, the PREDICTION without `end`, SEEN from the HEAD, and BODY. The outcome
 and the token and the body check, which follow it in the ROUND. The body check covers what follows it there: ANSWERED
 and the whole body. When the last prediction of a block is closed, the bodies are dropped. A body is BODY, then:
 
-    SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
-    context | actions | the JSON of the context as the client sent it
+    SIZES (flag SIZES_GIVEN) | PRICE | given costs, `costs` x GIVEN_COST (both flag PRICED) | evidence, E x f64 (flag
+    EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) | context | actions | the JSON of the context as the
+    client sent it
 
 E, the number of evidence values, and the number of labels are those at the time of the prediction; the model may have
 changed since. Without SIZES, the context has the model's fixed size, and nothing follows it. The context is stored as
 it was before the norm policy was applied: as the numbers that the client sent, or as the vector into which the features
-were hashed. A version refuses unknown flags and kinds of outcome (`NewerVersionError`), so it never ignores data that
-would change what is learned.
+were hashed. Where that vector has the numbers of a list, the JSON has 0 in its place.
+
+A version refuses unknown flags and kinds of outcome (`NewerVersionError`), so it never ignores data that would change
+what is learned.
 """
 
 import hashlib
@@ -35,11 +38,11 @@ import numpy.typing as npt
 VERSION = 1
 """Version of the format of blocks and rounds. Other versions are refused."""
 
-EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN = 1, 2, 4, 8
+EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN, PRICED = 1, 2, 4, 8, 16
 """Flags of a body: it has evidence (always set, even if E is 0); it lists eligible labels; its prediction is used for
-evaluation but not learned from; it has SIZES."""
+evaluation but not learned from; it has SIZES; it has PRICE."""
 
-FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
+FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN | PRICED
 """All flags that this version supports."""
 
 KEY_BYTES = 160
@@ -171,6 +174,14 @@ SIZES = Layout(
     actions_bytes="u32",
     sent_bytes="u32",
 )
+
+PRICE = Layout(
+    cost_weight="f64",  # λ of the decision; -1 if another policy made it
+    cost="f64",  # of the answer
+    costs="u32",  # how many costs the request gave, which follow
+)
+
+GIVEN_COST = Layout(label="u32", cost="f64")
 
 ROUND = Layout(
     length="u32",  # of the whole round, including this field and the parts of the body

@@ -17,12 +17,15 @@ from service.store.records.layout import (
     CHECK,
     ELIGIBLE,
     EVIDENCE,
+    GIVEN_COST,
     HEAD,
     HOLDOUT,
     INACTIVE,
     OPEN_COUNT,
     OUTCOME,
     PREDICTION,
+    PRICE,
+    PRICED,
     SIZES,
     SIZES_GIVEN,
     VERSION,
@@ -34,7 +37,7 @@ BLOCK_BYTES = 16_384
 """Approximate maximum bytes of a block with several predictions; feedback for a prediction reads its whole block."""
 
 _HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
-_BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
+_BODY, _SIZES, _PRICE, _KIND_AT = BODY.struct(), SIZES.struct(), PRICE.struct(), OUTCOME.place("kind")
 
 
 class NewPredictions(NamedTuple):
@@ -88,7 +91,8 @@ class BlockEncoder:
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
         total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)
         total += sum(map(len, self._contexts.encode(contexts))) if fixed is None else n * fixed
-        total += sum(map(len, parts.sent)) + sum(map(len, parts.actions))
+        total += sum(map(len, parts.sent)) + sum(map(len, parts.actions)) + sum(map(len, parts.costs))
+        total += len(parts.prices) * _PRICE.size
         blocks = min(n, -(-total // BLOCK_BYTES))
         return [n * i // blocks for i in range(blocks + 1)]
 
@@ -131,9 +135,13 @@ class BlockEncoder:
         flags = EVIDENCE | (0 if whole else SIZES_GIVEN) | (ELIGIBLE if parts.eligible.shape[1] else 0)
         moments = at.tolist() if isinstance(at, np.ndarray) else [at] * len(residuals)
         own = [flags] * len(residuals) if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
+        prices = _priced(parts)
+        own = [each | PRICED * bool(price) for each, price in zip(own, prices, strict=True)] if prices else own
         heads = list(map(_BODY.pack, own, moments, residuals))
         if not whole:
             heads = [head + _SIZES.pack(*map(len, tail)) for head, tail in zip(heads, tails, strict=True)]
+        if prices:
+            heads = list(map(add, heads, prices))
         if size:
             evidence = predictions.evidence.tobytes()
             heads = [head + evidence[i * size : (i + 1) * size] for i, head in enumerate(heads)]
@@ -149,6 +157,13 @@ class BlockEncoder:
         for i in np.flatnonzero(predictions.inactive[start:stop]).tolist():
             outcomes[i * self._outcome_bytes + _KIND_AT] = INACTIVE
         return outcomes
+
+
+def _priced(parts: OptionalFields) -> list[bytes]:
+    """Encode the price of each prediction; b"" for one without."""
+    costs, prices = parts.costs or [b""] * len(parts.prices), parts.prices.tolist()
+    encoded = [_PRICE.pack(*row, len(own) // GIVEN_COST.size) + own for row, own in zip(prices, costs, strict=True)]
+    return [b"" if math.isnan(row[0]) else price for row, price in zip(prices, encoded, strict=True)]
 
 
 def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:

@@ -14,7 +14,13 @@ from service.store.records.blocks import StoredPrediction, block_of, stored_pred
 from service.store.records.codecs import AnswerArray, AnswerCodec, ContextCodec
 from service.store.records.layout import INACTIVE, OPEN
 from service.store.records.new_predictions import BlockEncoder, NewPredictions
-from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields, unpacked_masks
+from service.store.records.optional_fields import (
+    NO_OPTIONAL_FIELDS,
+    LogRows,
+    OptionalFields,
+    are_possible,
+    unpacked_masks,
+)
 from service.store.records.round_table import Table, row_faults
 from service.store.records.rounds import StoredRounds
 
@@ -148,7 +154,7 @@ class RecordFormat:
             StoreCorruptError: if an entry belongs to another model or is damaged.
             NewerVersionError: if a newer version wrote a part of an entry.
         """
-        table, encoded, offsets, masks, sent, actions = self._rounds.read(entries)
+        table, encoded, offsets, masks, sent, actions, prices, costs = self._rounds.read(entries)
         contexts = self._contexts.decode(encoded, offsets)
         labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)  # `row_faults` reports larger ones
         eligible = np.empty((len(table), 0), np.bool_)
@@ -156,7 +162,9 @@ class RecordFormat:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)
         if wrong := row_faults(self.answers, table, contexts, eligible):
             raise StoreCorruptError(f"a round of the log has an impossible {wrong[0]}")
-        return LogRows(table, contexts, OptionalFields(eligible, sent, actions))
+        if not are_possible(prices, costs, labels):
+            raise StoreCorruptError("a round of the log has an impossible cost")
+        return LogRows(table, contexts, OptionalFields(eligible, sent, actions, prices, costs))
 
     def table(self, entries: Sequence[bytes]) -> Table:
         """Return a row for each round in entries of the log; raise as `rows` does."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, IntArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from service.prediction_id import MOST_TOKENS, SINGLE
 from service.store.records.codecs import AnswerCodec
 from service.store.records.outcomes import MOST_ROUNDS, Numbers, faults, holds
@@ -23,6 +23,8 @@ class RawRounds(NamedTuple):
     masks: Sequence[bytes]  # (n,), the masks of eligible labels; b"" if all were eligible
     sent: Sequence[bytes]  # (n,), the JSON of the contexts; b"" if not stored
     actions: Sequence[bytes]  # (n,), the encoded actions; b"" if there are none
+    prices: FloatArray  # (n, 2), the weight of costs and the cost of the answer; (n, 0) if no round has them
+    costs: Sequence[bytes]  # (n,), the costs of all labels; b"" if the request gave none
 
 
 def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:

@@ -14,6 +14,9 @@ from service.store.records.layout import (
     EXPIRED,
     FEEDBACK,
     FLAGS,
+    GIVEN_COST,
+    PRICE,
+    PRICED,
     ROUND,
     SIZES,
     SIZES_GIVEN,
@@ -24,6 +27,9 @@ from service.store.records.outcomes import holds
 from service.store.records.round_table import RawRounds, Table, row_dtype
 
 _UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
+
+_OPTIONAL = ((SIZES_GIVEN, SIZES.size), (PRICED, PRICE.size))
+_PRICE = PRICE.struct()
 
 _ACTIONS = 2
 """The column of actions in the result of `StoredRounds._sizes`."""
@@ -98,7 +104,9 @@ class StoredRounds:
             self._verify(data, range(0, len(data) + 1, whole.itemsize), whole["core"])
             contexts, offsets = whole["context"].tobytes(), np.arange(len(whole) + 1) * whole["context"].itemsize
             nothing = [b""] * len(whole)
-            return RawRounds(self._table(whole["core"], whole["evidence"]), contexts, offsets, *[nothing] * 3)
+            table = self._table(whole["core"], whole["evidence"])
+            prices = np.empty((len(whole), 0))
+            return RawRounds(table, contexts, offsets, nothing, nothing, nothing, prices, nothing)
         at = self._all_bounds(payloads)
         core = np.frombuffer(_gathered(data, at, 0, self._core.itemsize), self._core)
         self._verify(data, at, core)
@@ -118,10 +126,12 @@ class StoredRounds:
 
     def _length_of_fields(self, payload: bytes, at: int) -> int:
         core = np.frombuffer(payload, self._core, 1, at)
-        given = SIZES.size if core["flags"][0] & SIZES_GIVEN else 0
-        if len(payload) < at + self._core.itemsize + given:
+        least = self._core.itemsize + sum(size for flag, size in _OPTIONAL if core["flags"][0] & flag)
+        if len(payload) < at + least:
             return 0
-        return self._fixed.itemsize + given + int(self._sizes(payload, [at, len(payload)], core).sum())
+        bounds = [at, len(payload)]
+        sizes = self._sizes(payload, bounds, core).sum() + self._prices(payload, bounds, core)[2].sum()
+        return self._fixed.itemsize + (SIZES.size if core["flags"][0] & SIZES_GIVEN else 0) + int(sizes)
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
         """Return the start of each round, and the end of the last; None if that is not the end of the payload.
@@ -150,7 +160,7 @@ class StoredRounds:
             return None
         whole = np.frombuffer(data, self._whole)
         core = whole["core"]
-        same = (core["length"] == self._whole.itemsize) & (core["flags"] & (ELIGIBLE | SIZES_GIVEN) == 0)
+        same = (core["length"] == self._whole.itemsize) & (core["flags"] & (ELIGIBLE | SIZES_GIVEN | PRICED) == 0)
         return whole if holds(same) else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
@@ -177,6 +187,10 @@ class StoredRounds:
         evidence, which may have any size, is read as zeros; a fold recomputes it.
         """
         sizes, begins, size = self._sizes(data, at, core), self._begins(core), 8 * self._evidence_size
+        prices, costs, priced = self._prices(data, at, core)
+        if np.isnan(prices[(core["flags"] & PRICED) > 0]).any():  # NaN is for rounds without a price
+            raise StoreCorruptError("a round of the log has an impossible cost")
+        begins += priced
         if sizes[:, _ACTIONS].any() and not self._has_actions:
             raise NewerVersionError("a round of a model with labels has actions")
         of_evidence = core["length"].astype(np.int64) - begins - sizes.sum(axis=1)
@@ -196,12 +210,30 @@ class StoredRounds:
             [none if other else each.ljust(size, b"\0") for each, other in zip(evidence, of_others, strict=True)]
         )
         table = self._table(core, np.frombuffer(padded, "<f8").reshape(len(core), self._evidence_size))
-        return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
+        offsets = np.cumsum([0, *map(len, contexts)])
+        return RawRounds(table, b"".join(contexts), offsets, masks, sent, actions, prices, costs)
 
     def _begins(self, core: Table) -> IntArray:
-        """Return the offset of the evidence in each round, (n,)."""
+        """Return the offset of what follows SIZES in each round, (n,)."""
         begins: IntArray = self._core.itemsize + np.where(core["flags"] & SIZES_GIVEN, SIZES.size, 0)
         return begins
+
+    def _prices(self, data: bytes, at: Sequence[int], core: Table) -> tuple[FloatArray, list[bytes], IntArray]:
+        """Return `RawRounds.prices` and `RawRounds.costs`, and the bytes of both in each round, (n,).
+
+        Raises:
+            StoreCorruptError: if a round is too short for its costs.
+        """
+        begins, priced = self._begins(core).tolist(), np.flatnonzero(core["flags"] & PRICED).tolist()
+        found, costs, sizes = np.full((len(core), 2), np.nan), [b""] * len(core), np.zeros(len(core), np.int64)
+        for i in priced:
+            place = at[i] + begins[i]
+            if place + PRICE.size > at[i + 1]:
+                raise StoreCorruptError("a round is too short for its price")
+            *found[i], n = _PRICE.unpack_from(data, place)
+            sizes[i] = PRICE.size + GIVEN_COST.size * n
+            costs[i] = data[place + PRICE.size : place + sizes[i]]
+        return found if priced else found[:, :0], costs, sizes
 
     def _sizes(self, data: bytes, at: Sequence[int], core: Table) -> IntArray:
         """Return the sizes in bytes of each round's mask, context, actions and JSON, (n, 4).

@@ -24,7 +24,7 @@ async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -
     assert line["label"] == answer["label"]
     assert line["true_label"] is None
     assert line["context"] == {"user": {"age": 41}}
-    assert line["actions"] == [chosen | {"probability": None, "tag": None}]
+    assert line["actions"] == [chosen | {"probability": None, "tag": None, "cost": None}]
     assert line["action_count"] == 3
     assert (await choose(api))["rounds_seen"] == 1
 
@@ -36,7 +36,7 @@ async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
     body_of(await api.judge(answer["prediction_id"], reward=0.25), 200)
     (line,) = await api.rounds()
     assert line["actions"] == [
-        each | {"probability": answer["distribution"][each["id"]], "tag": None} for each in SHOES
+        each | {"probability": answer["distribution"][each["id"]], "tag": None, "cost": None} for each in SHOES
     ]
     assert (line["label"], line["reward"], line["correct"]) == (answer["label"], 0.25, None)
 
@@ -93,7 +93,7 @@ async def test_numbers_of_any_kind_describe_contexts_and_actions(api: Api) -> No
     await api.judge(answer["prediction_id"], correct=True)
     (line,) = await api.rounds()
     assert line["context"] == [0.5, -1.0]
-    assert line["actions"] == [given[int(answer["label"])] | {"probability": None, "tag": None}]
+    assert line["actions"] == [given[int(answer["label"])] | {"probability": None, "tag": None, "cost": None}]
 
 
 async def test_there_is_no_true_action(api: Api) -> None:
@@ -141,3 +141,15 @@ async def test_labels_cannot_be_added_to_actions(api: Api) -> None:
     assert body_of(await api.change(tag, mode="frozen"), 200)["mode"] == "frozen"
     answer = await choose(api)
     assert (await api.judge(answer["prediction_id"], correct=True)).status_code == 200
+
+
+async def test_vectors_identify_a_request_in_any_order_of_members(api: Api) -> None:
+    vector = {"type": "vector", "size": 2}
+    features = {"kind": "named", "fields": {"a": vector, "b": vector}}
+    actions = {"features": {"kind": "named"}, "interactions": []}
+    body_of(await api.post("/models", name=api.name, features=features, actions=actions), 201)
+    asked = {"model": api.name, "actions": [{"id": "x", "features": {"n": 1}}], "prediction_id": "p"}
+    first = body_of(await api.post("/predict", **asked, context={"a": [1, 2], "b": [3, 0.0]}), 200)
+    assert body_of(await api.post("/predict", **asked, context={"b": [3, -0.0], "a": [1, 2]}), 200) == first
+    other = await api.post("/predict", **asked, context={"b": [1, 2], "a": [3, 0.0]})
+    problem_of(other, 409, "prediction-conflict", "prediction_id")

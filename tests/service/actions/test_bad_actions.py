@@ -69,7 +69,12 @@ REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "too-many-features",
         "actions.0.features",
-        {"context": {f"c{i}": 1 for i in range(100)}, "actions": [item("a", **{f"f{i}": 1 for i in range(50)})]},
+        {"context": {f"c{i}": 1 for i in range(100)}, "actions": [item("a", **{f"f{i}": 1 for i in range(650)})]},
+    ),
+    (
+        "too-many-features",
+        "actions.0.features",
+        {"actions": [item("a", **{f"n{j}": {f"f{i}": 1 for i in range(900)} for j in range(5)})]},
     ),
 ]
 

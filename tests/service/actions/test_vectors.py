@@ -194,7 +194,7 @@ def test_caches_stay_small_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -
     reader, known = reader_of("named"), SourceReader()
     wanted = {k: read(reader_of("named"), SourceAction("a", b'{"a": %d}' % k)) for k in range(50)}
     for k in [*range(50), *range(50), 48, 49]:
-        actions = known.read([("a", b'{"a": %d}' % k, None)])
+        actions = known.read([("a", b'{"a": %d}' % k, None, None)])
         assert actions is not None
         assert_alike(read(reader, actions[0]), wanted[k])
     assert len(reader._recent) + len(reader._older) < 20
@@ -203,7 +203,7 @@ def test_caches_stay_small_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_invalid_features_are_never_known() -> None:
     known = SourceReader()
-    valid, invalid = (("a", source, None) for source in (b'{"a": 1}', b'{"indices": 1}'))
+    valid, invalid = (("a", source, None, None) for source in (b'{"a": 1}', b'{"indices": 1}'))
     for _ in range(2):
         assert known.read([valid]) is not None
         assert known.read([valid, invalid]) is None

@@ -23,7 +23,7 @@ from service.store.records.codecs import (
 )
 from service.store.records.layout import CHECK, HEAD, OUTCOME, PREDICTION, VERSION
 from service.store.records.new_predictions import NewPredictions
-from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields
+from service.store.records.optional_fields import GIVEN_COSTS, NO_OPTIONAL_FIELDS, OptionalFields
 from service.store.records.records import RecordFormat
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
@@ -292,6 +292,16 @@ CASES = {
     "a long ranking": Case(
         ranking_codec(LABELS), DenseCodec(2), dense(2, 2), lambda i: [*range(i, LABELS), *range(i)], LABELS
     ),
+    "many costs": Case(
+        label_codec(LABELS),
+        DenseCodec(3),
+        dense(40, 3),
+        lambda i: i,
+        1,
+        OptionalFields(
+            np.ones((40, 0), np.bool_), (), (), RNG.random((40, 2)), [np.ones(1_000, GIVEN_COSTS).tobytes(), b""] * 20
+        ),
+    ),
     "long parts": Case(
         label_codec(LABELS),
         SparseCodec(9),
@@ -349,6 +359,8 @@ async def test_records_of_extreme_sizes_survive(store: RedisStore, name: str, ca
         assert [each.tobytes() for each in contexts[:3]] == [each.tobytes() for each in case.contexts[:3]]
         assert list(parts.sent) == list(case.parts.sent or [b""] * n)
         assert list(parts.actions) == list(case.parts.actions or [b""] * n)
+        assert parts.prices.tobytes() == case.parts.prices.tobytes()
+        assert list(parts.costs) == list(case.parts.costs or [b""] * n)
         masked = case.parts.eligible if case.parts.eligible.shape[1] else np.ones((n, 0), np.bool_)
         assert parts.eligible.all() if masked.all() else parts.eligible.tobytes() == masked.tobytes()
     closed: bytes = await store.command("GET", keys.block(*key, "b"))

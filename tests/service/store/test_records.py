@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.base import Contexts
+from learners.base import Contexts, FloatArray
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.prediction_id import tokens_of
 from service.store.records.codecs import (
@@ -22,9 +23,20 @@ from service.store.records.codecs import (
     label_set_codec,
     ranking_codec,
 )
-from service.store.records.layout import EVIDENCE, HOLDOUT, INACTIVE, OPEN, PENDING, ROUND, VERSION
+from service.store.records.layout import (
+    EVIDENCE,
+    HOLDOUT,
+    INACTIVE,
+    OPEN,
+    PENDING,
+    PRICE,
+    PRICED,
+    ROUND,
+    SIZES,
+    VERSION,
+)
 from service.store.records.new_predictions import BLOCK_BYTES, NewPredictions
-from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields
+from service.store.records.optional_fields import ANOTHERS, GIVEN_COSTS, NO_OPTIONAL_FIELDS, OptionalFields
 from service.store.records.outcomes import decode_outcomes
 from service.store.records.records import RecordFormat
 from service.store.records.rounds import StoredRounds
@@ -104,7 +116,28 @@ def some_parts(draw: st.DrawFn, n: int, labels: list[int] | None) -> OptionalFie
         eligible[np.arange(n), labels] = True
         eligible[0, 0 if labels[0] else 1] = False  # otherwise it may have no mask
     sent, actions = (draw(st.just([]) | st.lists(st.binary(max_size=600), min_size=n, max_size=n)) for _ in range(2))
-    return OptionalFields(eligible, sent, actions)
+    prices, costs = draw(some_prices(n, 0 if labels is None else LABELS))
+    return OptionalFields(eligible, sent, actions, prices, costs)
+
+
+def given_costs(pairs: Sequence[tuple[int, float]]) -> bytes:
+    return np.array(pairs, GIVEN_COSTS).tobytes()
+
+
+NUMBERS = st.floats(0.0, allow_infinity=False)
+UNPRICED = (math.nan, math.nan)
+
+
+@st.composite
+def some_prices(draw: st.DrawFn, n: int, K: int) -> tuple[FloatArray, list[bytes]]:
+    """Draw the prices of n rounds, some of them without, and costs of some of K labels for some that have one."""
+    if draw(st.booleans()):
+        return np.empty((0, 0)), []
+    price = st.tuples(NUMBERS | st.just(ANOTHERS), NUMBERS) | st.just(UNPRICED)
+    prices = draw(st.lists(price, min_size=n, max_size=n))
+    own = st.lists(st.tuples(st.integers(0, max(0, K - 1)), NUMBERS), max_size=K).map(given_costs)
+    costs = [b"" if row is UNPRICED else draw(own) for row in prices]
+    return np.array(prices), costs if any(costs) else []
 
 
 @st.composite
@@ -169,6 +202,8 @@ def test_rounds_survive_to_the_bit(sample: Sample) -> None:
     assert parts.eligible.tolist() == made.parts.eligible.tolist()
     assert list(parts.sent) == list(made.parts.sent or [b""] * n)
     assert list(parts.actions) == list(made.parts.actions or [b""] * n)
+    assert parts.prices.tobytes() == (made.parts.prices.tobytes() if not np.isnan(made.parts.prices).all() else b"")
+    assert list(parts.costs) == list(made.parts.costs or [b""] * n)
     assert sample.format.table([b"".join(records)]).tobytes() == table.tobytes()
 
 
@@ -283,7 +318,7 @@ def test_an_entry_of_rounds_of_one_length_is_split_like_any_other(monkeypatch: p
 NEWER: list[dict[str, Any]] = [
     *({"kind": kind} for kind in (OPEN, PENDING, INACTIVE, 9)),
     {"actions_bytes": 8, "context_bytes": 8},
-    *({"flags": flags} for flags in (0, 2**4 | EVIDENCE, 2**5 | EVIDENCE, 2**15 | EVIDENCE)),
+    *({"flags": flags} for flags in (0, 2**5 | EVIDENCE, 2**6 | EVIDENCE, 2**15 | EVIDENCE)),
 ]
 
 
@@ -412,6 +447,125 @@ def test_a_label_outside_its_mask_is_corrupt() -> None:
     shape, rounds = played(DenseCodec(2), [2] * 3, parts=OptionalFields(mask))
     with pytest.raises(StoreCorruptError, match="eligible"):
         shape.rows(rounds)
+
+
+# --- prices
+
+PRICES = np.array([[0.5, 2.0], [ANOTHERS, 0.0], [0.0, 1e300]])
+SOME_COSTS = [b"", given_costs([(0, 0.0), (2, 1.5), (3, 4.0)]), b""]
+
+
+def priced(codec: ContextCodec, **others: Any) -> tuple[RecordFormat, list[bytes]]:
+    return played(codec, [2] * 3, 1, parts=OptionalFields(MASK, (), (), PRICES, SOME_COSTS)._replace(**others))
+
+
+def with_price(round_: bytes, **values: Any) -> bytes:
+    """Return a round that has SIZES with another price."""
+    at = ROUND.size + 8 + SIZES.size
+    price = np.frombuffer(round_[at : at + PRICE.size], PRICE.dtype()).copy()
+    for name, value in values.items():
+        price[name] = value
+    return resealed(round_[:at] + price.tobytes() + round_[at + PRICE.size :], 4)
+
+
+@CODECS
+@pytest.mark.parametrize("others", [{}, {"costs": ()}, {"eligible": np.ones((3, 0), np.bool_)}], ids=str)
+def test_rounds_with_and_without_prices_are_read_together(codec: ContextCodec, others: dict[str, Any]) -> None:
+    """Each round has its own price or none, in one block or in several, and in one entry or in several."""
+    shape, old = played(codec, [2] * 3, 1)
+    _, new = priced(codec, **others)
+    _, both = priced(codec, prices=np.where(np.arange(3)[:, np.newaxis] == 1, np.nan, PRICES), costs=())
+    costs = [*([b""] * 3), *(others.get("costs", SOME_COSTS) or [b""] * 3), *([b""] * 3)]
+    expected = np.concatenate([np.full((3, 2), np.nan), PRICES, PRICES])
+    expected[7] = np.nan
+    rounds = [changed_round(one, FOUR, round=i + 1) for i, one in enumerate([*old, *new, *both])]
+    for entries in (rounds, [b"".join(rounds)], [b"".join(rounds[:4]), b"".join(rounds[4:])]):
+        parts = shape.rows(entries).parts
+        assert parts.prices.tobytes() == expected.tobytes()
+        assert list(parts.costs) == costs
+    assert not shape.rows(old).parts.prices.size
+    assert shape.round_bounds(b"".join(rounds)) == [0, *np.cumsum(list(map(len, rounds)))]
+
+
+@CODECS
+def test_a_damaged_length_of_a_priced_round_is_derived_from_its_fields(codec: ContextCodec) -> None:
+    shape, rounds = priced(codec)
+    for i in range(3):
+        lying = [bytes(4) + one[4:] if i == k else one for k, one in enumerate(rounds)]
+        assert shape.round_bounds(b"".join(lying)) == [0, *np.cumsum(list(map(len, rounds)))]
+
+
+@pytest.mark.parametrize("form", [FOUR, label_codec(MANY)], ids=["few", "many"])
+def test_each_slot_has_its_own_price(form: AnswerCodec) -> None:
+    """The slots of a request share its context, but not their prices."""
+    shape, costs = RecordFormat(form, 1, DenseCodec(2)), [given_costs([(1, 0.5), (0, 2.0)]), b"", b""]
+    made = new_predictions(form, [2, 0, 1], Contexts.dense(np.ones((1, 2))), np.ones((3, 1)))
+    made = made._replace(parts=OptionalFields(np.ones((3, 0), np.bool_), (), (), PRICES, costs))
+    (record,) = shape.encode_blocks(made, [0, 3], tokens_of([0, 3], ""), [bytes(16)])
+    rows = shape.rows([as_round(record, i, (False, 0.1, i + 1)) for i in (2, 0, 1)])
+    assert rows.contexts.values.tolist() == [1.0] * 6
+    assert rows.parts.prices.tobytes() == PRICES[[2, 0, 1]].tobytes()
+    assert list(rows.parts.costs) == [costs[i] for i in (2, 0, 1)]
+
+
+IMPOSSIBLE_PRICES: list[dict[str, Any]] = [
+    *({"cost_weight": weight} for weight in (-0.5, -2.0, math.inf, math.nan)),
+    *({"cost": cost} for cost in (-1.0, math.inf, math.nan)),
+    {"cost_weight": math.nan, "cost": math.nan},
+    *({"costs": count} for count in (0, 2, 4, 2**32 - 1)),
+]
+
+
+@CODECS
+@pytest.mark.parametrize("values", IMPOSSIBLE_PRICES, ids=str)
+def test_impossible_prices_are_corrupt(codec: ContextCodec, values: dict[str, Any]) -> None:
+    shape, rounds = priced(codec)
+    assert shape.rows([*rounds[:1], with_price(rounds[1], cost=3.0)]).parts.prices[1].tolist() == [ANOTHERS, 3.0]
+    with pytest.raises(StoreCorruptError):
+        shape.rows([rounds[0], with_price(rounds[1], **values)])
+
+
+@pytest.mark.parametrize("cost", [-1.0, math.inf, math.nan])
+def test_impossible_costs_of_labels_are_corrupt(cost: float) -> None:
+    shape, rounds = priced(DenseCodec(2), costs=[b"", given_costs([(1, 1.0), (2, cost)]), b""])
+    with pytest.raises(StoreCorruptError, match="impossible cost"):
+        shape.rows(rounds)
+
+
+@CODECS
+def test_no_damaged_byte_of_a_price_is_read(codec: ContextCodec) -> None:
+    shape, rounds = priced(codec)
+    at = ROUND.size + 8 + SIZES.size
+    for i in range(at, at + PRICE.size + len(SOME_COSTS[1])):
+        with pytest.raises(StoreCorruptError):
+            shape.rows([rounds[0], rounds[1][:i] + bytes([rounds[1][i] ^ 1]) + rounds[1][i + 1 :]])
+
+
+def test_a_cost_of_an_unknown_label_is_corrupt() -> None:
+    shape, rounds = priced(DenseCodec(2), costs=[b"", given_costs([(4, 1.0)]), b""])
+    with pytest.raises(StoreCorruptError, match="impossible cost"):
+        shape.rows(rounds)
+
+
+def test_a_round_that_ends_before_its_price_is_corrupt() -> None:
+    shape, rounds = two_rounds(DenseCodec(2))
+    with pytest.raises(StoreCorruptError):
+        shape.rows([rounds[0], changed_round(rounds[1], FOUR, flags=EVIDENCE | PRICED)])
+    core = ROUND.size + 8
+    bare = (core + 8).to_bytes(4, "little") + rounds[1][4 : core + 8]
+    with pytest.raises(StoreCorruptError):
+        shape.rows([changed_round(bare, FOUR, flags=EVIDENCE | PRICED)])
+
+
+def test_the_prices_of_a_waiting_prediction_are_those_of_its_round() -> None:
+    shape, rounds = priced(DenseCodec(2))
+    made = new_predictions(FOUR, [2] * 3, Contexts.dense(np.eye(3, 2)), np.ones((3, 1)))
+    made = made._replace(parts=OptionalFields(MASK, (), (), PRICES, SOME_COSTS))
+    (record,) = shape.encode_blocks(made, [0, 3], tokens_of([0, 3], ""), [bytes(16)])
+    waiting = shape.waiting(record)
+    assert waiting is not None
+    assert waiting.rows.parts.prices.tobytes() == shape.rows(rounds).parts.prices.tobytes() == PRICES.tobytes()
+    assert waiting.rows.parts.costs == SOME_COSTS
 
 
 def test_actions_need_a_model_with_actions() -> None:
