@@ -5,11 +5,13 @@ from typing import NamedTuple
 from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
 from service.errors import StoreCorruptError
+from service.models.costs import first_weight
 from service.models.model import Model
 from service.models.rules import moved_by
 from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, LabelSums
+from service.schemas.costs import Budget
 from service.schemas.models import ModelSummary
 from service.schemas.rules import Rules
 from service.store.values import ModelStats
@@ -27,6 +29,8 @@ class Subject(NamedTuple):
     has_actions: bool
     has_contexts: bool
     rules: Rules | None = None
+    budget: float | None = None  # the mean cost to stay within
+    cost_weight: float | None = None  # λ, at first if there is a budget; None if the model has no costs
     moved: float = 0.0  # the probability that rules may move in each round: see `service.models.rules.moved_by`
 
     @property
@@ -44,14 +48,19 @@ def subject_of(model: Model) -> Subject:
     definition = model.definition
     labels = tuple(definition.labels[:MOST_LABELS])
     has_contexts = definition.features.size > 0
-    rules = definition.rules, moved_by(definition)
-    return Subject(model.learner, labels, definition.actions is not None, has_contexts, *rules)
+    policies = definition.rules, _cost_of(definition.budget), first_weight(definition), moved_by(definition)
+    return Subject(model.learner, labels, definition.actions is not None, has_contexts, *policies)
 
 
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return what the statistics of a listed model depend on; its labels are unknown."""
     has_contexts = summary.features.size > 0
-    return Subject(learner_of(summary), (), summary.actions is not None, has_contexts, summary.rules)
+    policies = summary.rules, _cost_of(summary.budget), first_weight(summary)
+    return Subject(learner_of(summary), (), summary.actions is not None, has_contexts, *policies)
+
+
+def _cost_of(budget: Budget | None) -> float | None:
+    return None if budget is None else budget.cost
 
 
 class CountedModel(NamedTuple):

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.answers import is_structured
-from learners.base import BoolArray, every_label
+from learners.base import BoolArray, FloatArray, every_label
+from learners.evaluation.intervals import Interval
 from learners.evaluation.off_policy.best_label import choose_label, chooses, label_sums
 from learners.evaluation.off_policy.estimates import Abstention, Estimate, evaluation_of
 from learners.evaluation.off_policy.logged import LoggedRounds, joined, no_contexts
 from learners.evaluation.off_policy.policies import GivenChances, Served, UniformChoice
-from learners.evaluation.off_policy.sums import Settings, Sums
+from learners.evaluation.off_policy.reward_model import RewardModel
+from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
 from service import costs
@@ -38,9 +40,41 @@ def clip_for(rounds: int) -> float:
     return max(_LEAST_CLIP, float(round(math.sqrt(rounds))))
 
 
-def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings) -> PolicyValue:
-    """Return the values of a policy, given its sums over a log."""
-    found = evaluation_of(sums, settings, LEVEL)
+class Valued(NamedTuple):
+    """The sums of one policy over a log."""
+
+    rewards: Sums
+    costs: Sums  # with the costs, divided by the largest, in place of the rewards; over the rounds that have one
+
+    def merge(self, other: "Valued") -> "Valued":
+        """Return the sums over the rounds of both."""
+        return Valued(self.rewards.merge(other.rewards), self.costs.merge(other.costs))
+
+
+def no_value(settings: Settings) -> Valued:
+    """Return the sums over zero rounds."""
+    return Valued(no_sums(settings), no_sums(settings))
+
+
+def valued(
+    rounds: LoggedRounds,
+    evaluated: Sequence[Evaluated],
+    settings: Settings,
+    model: RewardModel | None,
+    costs: FloatArray,
+) -> list[Valued]:
+    """Return the sums of each policy over n rounds. `costs` (n,) are divided by the largest; NaN where unknown."""
+    rewards, known = sums_of(rounds, evaluated, settings, model), ~np.isnan(costs)
+    if not known.any():
+        return [Valued(each, no_sums(settings)) for each in rewards]
+    priced = rounds._replace(rewards=np.where(known, costs, 0.0))
+    among = [each._replace(used=known if each.used is None else known & each.used) for each in evaluated]
+    return list(map(Valued, rewards, sums_of(priced, among, settings)))
+
+
+def policy_value(policy: str, label: str | None, sums: Valued, settings: Settings, largest: float) -> PolicyValue:
+    """Return the values of a policy, given its sums over a log whose largest cost is `largest`."""
+    found = evaluation_of(sums.rewards, settings, LEVEL)
     return PolicyValue(
         policy=policy,
         label=label,
@@ -53,6 +87,7 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
         mean_weight=found.mean_weight,
         clipped_share=found.clipped_share,
         abstention=None if found.abstention is None else _abstention(found.abstention),
+        cost=_cost(sums.costs, settings, largest),
         warnings=found.warnings,
     )
 
@@ -60,6 +95,14 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
 def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     low, high = (None, None) if found.interval is None else found.interval
     return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high, doubt=found.doubt)
+
+
+def _cost(sums: Sums, settings: Settings, largest: float) -> EstimateAnswer | None:
+    found = next(each for each in evaluation_of(sums, settings, LEVEL).estimates if each.estimator == "snips")
+    if found.value is None:
+        return None
+    ends = None if found.interval is None else Interval(*(end * largest for end in found.interval))
+    return _estimate(found._replace(interval=ends), found.value * largest)
 
 
 def _abstention(found: Abstention) -> AbstentionValue:
@@ -70,6 +113,7 @@ def _abstention(found: Abstention) -> AbstentionValue:
 class _Page(NamedTuple):
     rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
+    costs: FloatArray  # (n,), of the answers; NaN where unknown
 
 
 class LatestRounds:
@@ -118,6 +162,7 @@ def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Pa
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
     table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
     n, counts, masks = len(places), model.choice.counts(rows)[places], rows.parts.eligible[places]
+    prices = rows.parts.prices
     return _Page(
         LoggedRounds(
             numbers=table["round"][places].astype(np.int64),
@@ -131,6 +176,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
             contexts=no_contexts(n),
         ),
         np.packbits(masks, axis=1, bitorder="little") if masks.shape[1] else np.empty((n, 0), np.uint8),
+        prices[places, 1] if prices.size else np.full(n, np.nan),
     )
 
 
@@ -143,8 +189,10 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
     named.append(("uniform", None, Evaluated(UniformChoice())))
     if model.definition.labels and rounds.n:
         named.append(_best_constant(model, rounds, pages))
-    sums = sums_of(rounds, [each for _, _, each in named], settings)
-    values = [policy_value(*names[:2], one, settings) for names, one in zip(named, sums, strict=True)]
+    costs = np.concatenate([np.empty(0), *[page.costs for page in pages]])
+    largest = float(np.fmax.reduce(costs, initial=0.0)) or 1.0
+    sums = valued(rounds, [each for _, _, each in named], settings, None, costs / largest)
+    values = [policy_value(*names[:2], one, settings, largest) for names, one in zip(named, sums, strict=True)]
     return EvaluationAnswer(
         model=model.name,
         rounds=rounds.n,

@@ -63,9 +63,12 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         other_labels=_other_labels(statistics),
         labels_note=_labels_note(subject, statistics),
         rules=_rule_answers(subject, statistics),
+        costs=_cost_answer(subject, statistics),
         curve=_curve(subject, statistics, has_uniform=uniform.mean is not None),
         bound=schemas.BoundAnswer(
-            guarantee=guarantee_of(subject.learner, subject.moved), mistakes=bound.mistakes, note=bound.note
+            guarantee=guarantee_of(subject.learner, subject.moved, weighs_costs=bool(subject.cost_weight)),
+            mistakes=bound.mistakes,
+            note=bound.note,
         ),
         exploration=_exploration(statistics),
         propensities=_histogram(PROPENSITY_BOUNDS, statistics.propensities, statistics.propensity_sum, n),
@@ -210,6 +213,22 @@ def _rule_answers(subject: Subject, statistics: RoundStatistics) -> list[schemas
         (f"{kind}.{name}", name, share) for kind in ("floor", "cap") for name, share in getattr(rules, kind).items()
     ]
     return [schemas.RuleAnswer(rule=rule, share=share, latest_share=latest_share(name)) for rule, name, share in found]
+
+
+def _cost_answer(subject: Subject, statistics: RoundStatistics) -> schemas.CostAnswer | None:
+    sums, weight = statistics.costs, subject.cost_weight
+    if subject.budget is not None and statistics.cost_weight is not None:
+        weight = statistics.cost_weight
+    if weight is None and not sums.rounds + sums.holdout_rounds:
+        return None
+    return schemas.CostAnswer(
+        rounds=sums.rounds,
+        mean=_share(sums.cost, sums.rounds),
+        latest=sums.latest if sums.rounds else None,
+        holdout=_share(sums.holdout_cost, sums.holdout_rounds),
+        cost_weight=weight,
+        budget=subject.budget,
+    )
 
 
 def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | None:

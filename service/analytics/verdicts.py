@@ -92,9 +92,9 @@ class _Case:
     def at_chance(self) -> Estimate | None:
         """The estimated reward of uniform draws if the reward of enough latest rounds is not much larger; else None.
 
-        Rules bound what a model can earn, so one with rules is not compared.
+        Rules bound what a model can earn, and costs may be worth more than rewards, so these models are not compared.
         """
-        if self.subject.rules is not None:
+        if self.subject.rules is not None or self.subject.cost_weight:
             return None
         if self.chance is None or self.chance.covered < REPRESENTED or self.latest.rounds < ENOUGH_ROUNDS:
             return None
@@ -123,9 +123,11 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
     if fall is not None:
         is_collapsed = found.verdict == "collapsed"
         found = Verdict("collapsed", f"{found.reason} {fall}") if is_collapsed else Verdict("dropped", fall)
-    if subject.rules is None or found.verdict not in ("collapsed", "dropped"):
+    if found.verdict not in ("collapsed", "dropped"):
         return found
-    return found._replace(reason=f"{found.reason} The model's rules bound what it answers and earns.")
+    bounds = ["The model's rules bound what it answers and earns."] if subject.rules is not None else []
+    bounds += ["The model gives up reward for lower costs."] if subject.cost_weight else []
+    return found._replace(reason=" ".join([found.reason, *bounds]))
 
 
 def _judged(case: _Case) -> Verdict:

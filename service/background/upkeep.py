@@ -1,12 +1,14 @@
 """The upkeep of a replica: folds the rounds that this worker recorded, writes snapshots, and publishes statistics."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 import math
 from collections.abc import Callable
 
 from service.errors import WagerError
+from service.models.costs import budget_warnings
 from service.replicas.replica import Replica
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
 from service.store.capabilities import Snapshots
@@ -103,11 +105,15 @@ class StatisticsPublisher:
         if not is_news or not is_due or replica.state is None or not replica.statistics.known:
             return
         self._due, self._batches = now + PUBLISH_EVERY, batches
-        rounds, counts = replica.round_count, replica.statistics.counts()
+        model, rounds, counts = replica.model, replica.round_count, replica.statistics.counts()
+        found, weight = model.learner.warnings(replica.state), model.choice.cost_weight(replica.state)
+        if model.definition.budget is not None:
+            counts = dataclasses.replace(counts, cost_weight=weight)
+            found = [*found, *budget_warnings(model.definition, weight, counts.costs.latest)]
         slot = int(now // counts.slot_seconds)
-        warnings = json.dumps(self._warn(replica.model.learner.warnings(replica.state)))
+        warnings = json.dumps(self._warn(found))
         published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION, warnings)
-        self._rounds = await self._store.publish_statistics(replica.model.key, published)
+        self._rounds = await self._store.publish_statistics(model.key, published)
 
     def _warn(self, warnings: list[str]) -> list[str]:
         """Log the learner's warnings if none were logged before; return the warnings."""

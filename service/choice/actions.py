@@ -1,6 +1,5 @@
 """The choice among the actions of each request."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,29 +8,30 @@ import numpy as np
 
 from learners.actions import base
 from learners.actions.base import ActionRounds, AnyActionLearner
-from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds, State
+from learners.base import NO_PRICES, BoolArray, Contexts, Draws, FloatArray, IntArray, Prices, Rounds, State
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
 from service import costs, errors
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
-from service.actions.encoder import MOST_ENTRIES, ActionVectors, NamedFactors
+from service.actions.encoder import MOST_TOGETHER, ActionVectors, NamedFactors
 from service.actions.factors import Factors
-from service.actions.logged import as_sent, decode, encode, to_json
+from service.actions.logged import decode, encode, parsed, with_numbers
 from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
-from service.choice.requests import ParsedActions, PredictionRequest, Requests
+from service.choice.prices import Bills, bills_of, budget_of, check_weighs_costs, check_weight
+from service.choice.requests import Options, ParsedActions, PredictionRequest, Requests
 from service.choice.rules import RuleLimits
 from service.contexts.canonical import canonical
 from service.contexts.kind import FeatureEntry
-from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
+from service.contexts.vectors import MOST_ENTRIES, from_bytes, from_row
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
-from service.store.records.codecs import AnswerArray, SparseCodec, label_codec
+from service.store.records.codecs import AnswerArray, label_codec
 from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
@@ -49,6 +49,7 @@ class ActionChoice(Choice):
     shares_blocks = False
     active = EVERY
     limits = NO_LIMITS
+    label_costs = np.empty(0)
     uniforms = 1
 
     def __init__(
@@ -58,11 +59,11 @@ class ActionChoice(Choice):
         self.definition, self._learner, self._logs_all = definition, learner, actions.log_actions == "all"
         self._vectors = ActionVectors(actions, definition.features)
         self.answers = ActionAnswers((), label_codec(MOST_ACTIONS))
-        self.contexts = context_kind(definition.features)
+        self.contexts, self._kind = context_kind(definition.features), self._vectors.actions.kind
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
         self.rules = None if definition.rules is None else RuleLimits(definition.rules, None)
-        codec = SparseCodec(self._vectors.size)
-        self.records = RecordFormat(self.answers.codec, 1, codec, has_actions=True, since=since)
+        self.budget = budget_of(definition)
+        self.records = RecordFormat(self.answers.codec, 1, self._vectors.codec, has_actions=True, since=since)
 
     @property
     def table_bytes(self) -> int:
@@ -82,6 +83,7 @@ class ActionChoice(Choice):
             detail = "missing; send the actions to choose from, each with id and features"
             raise errors.MissingFieldError(detail, "actions")
         _check_ids(actions)
+        self._check_action_costs(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
         factors = [reader.read_action(actions[i], f"actions.{i}.features") for i in positions]
@@ -89,17 +91,33 @@ class ActionChoice(Choice):
         return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
-        """Return an upper bound on the entries of all vectors; raise `TooManyFeaturesError` if a limit is exceeded."""
-        most, total = max(factors, key=lambda each: len(each.values)), sum([len(each.values) for each in factors])
-        if self._vectors.entries(context, most) > MOST_FEATURES:
-            i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
-            detail = f"got {self._vectors.entries(context, most)} features, products with the context included; must"
-            raise errors.TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
-        entries = total * (1 + len(context.values) * self._vectors.crosses)
-        if entries > MOST_ENTRIES:
+        """Return the entries of all vectors; raise `TooManyFeaturesError` if a limit is exceeded."""
+        each = self._vectors.entries(context, factors)
+        if each.max() > MOST_ENTRIES:
+            i = int(each.argmax())
+            detail = f"got {each[i]:,} features, vectors and products with the context included; must"
+            field = f"actions.{positions[i]}.features"
+            raise errors.TooManyFeaturesError(f"{detail} be at most {MOST_ENTRIES:,}", field)
+        if (entries := int(each.sum())) > MOST_TOGETHER:
             detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
-            raise errors.TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
+            raise errors.TooManyFeaturesError(f"{detail} {MOST_TOGETHER:,}", "actions")
         return entries
+
+    def _check_action_costs(self, actions: Sequence[GivenAction]) -> None:
+        costs = [action.cost for action in actions]
+        if self._learner.weighs_costs and (self.definition.budget is None or None not in costs):
+            return
+        for i, cost in enumerate(costs):
+            if cost is not None:
+                check_weighs_costs(self._learner, f"actions.{i}.cost")
+            elif self.definition.budget is not None:
+                raise errors.MissingFieldError("missing; the model has a budget", f"actions.{i}.cost")
+
+    def check_prices(self, options: Options) -> None:
+        if options.costs is not None:
+            raise errors.InvalidInputError("must be left out: each action has its own cost", "costs")
+        check_weighs_costs(self._learner, "cost_weight")
+        check_weight(self.definition, options)
 
     def count(self, request: PredictionRequest) -> int:
         return len(_parsed(request).actions)
@@ -117,11 +135,15 @@ class ActionChoice(Choice):
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
         read = _parsed(request)
-        sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
-        return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
+        sent, logged = len(self._sent(read)), len(self._encoded(read)) if self._logs_all else 0
+        return sent, logged + self.context_bytes(request)
+
+    def context_bytes(self, request: PredictionRequest) -> int:
+        read = _parsed(request)
+        return read.entries // len(read.actions) * _BYTES_PER_NUMBER
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        return _encoded(_parsed(request)), b"with actions"
+        return self._encoded(_parsed(request)), b"with actions"
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         return {action.id: position for position, action in enumerate(_parsed(request).actions)}
@@ -138,7 +160,7 @@ class ActionChoice(Choice):
         found, start, candidates, entries = list[slice](), 0, 0, 0
         for i, each in enumerate(map(_parsed, requests)):
             candidates, entries = candidates + len(each.actions), entries + each.entries
-            if i > start and (candidates > _CANDIDATES_AT_ONCE or entries > MOST_ENTRIES):
+            if i > start and (candidates > _CANDIDATES_AT_ONCE or entries > MOST_TOGETHER):
                 found.append(slice(start, i))
                 start, candidates, entries = i, len(each.actions), each.entries
         return [*found, slice(start, len(requests))]
@@ -150,7 +172,7 @@ class ActionChoice(Choice):
         rules = 0 if self.rules is None else sum([self.rules.cost(len(one.actions)) for one in sets])
         return rules + entries * costs.CANDIDATE_ENTRY + candidates * each
 
-    def candidates(self, requests: Requests) -> Candidates:
+    def candidates(self, requests: Requests, cost_weight: float) -> Candidates:
         sets = list(map(_parsed, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
@@ -158,11 +180,19 @@ class ActionChoice(Choice):
         vectors, limits = self._vectors.join([each.context for each in sets], factors, starts), NO_LIMITS
         if self.rules is not None:
             limits = self.rules.of_tags([action.tag for one in sets for action in one.actions])
-        return Candidates(starts, EVERY, vectors, limits)
+        return Candidates(starts, EVERY, vectors, limits, self._prices(requests, sets, cost_weight))
+
+    def _prices(self, requests: Requests, sets: Sequence[ParsedActions], cost_weight: float) -> Prices:
+        costs = [action.cost for one in sets for action in one.actions]
+        if self.definition.budget is None and costs.count(None) == len(costs):
+            return NO_PRICES
+        options = [each.options.cost_weight for each in requests]
+        weights = np.array([cost_weight if weight is None else weight for weight in options])
+        return Prices(weights, np.array([[cost or 0.0 for cost in costs]]))
 
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        starts, eligible, vectors, limits = candidates
-        flat = base.Candidates(self.prepared(vectors), starts, eligible)
+        starts, eligible, vectors, limits, prices = candidates
+        flat = base.Candidates(self.prepared(vectors), starts, eligible, prices)
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
         probabilities = self._learner.decide_unchecked(state, flat)
         obey_each(limits, starts, eligible, probabilities)
@@ -185,18 +215,27 @@ class ActionChoice(Choice):
             left = np.flatnonzero(eligible[start:stop]).tolist() if eligible.size else range(stop - start)
             p: list[Any] = [None] * (stop - start) if probabilities is None else probabilities[start:stop].tolist()
             distribution = [p[j] for j in left] if self._logs_all else None
-            kept.append(encode([one.actions[j] for j in left], left.index(k), distribution))
-        vectors = _rows(candidates.contexts, candidates.starts[:-1] + chosen)
-        return vectors, OptionalFields(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
+            kept.append(encode(self._kind, [one.actions[j] for j in left], left.index(k), distribution))
+        places, (weights, costs) = candidates.starts[:-1] + chosen, candidates.prices
+        prices = np.column_stack([weights, costs[0, places]]) if len(weights) else np.empty((0, 0))
+        if len(weights):
+            prices[[all(action.cost is None for action in one.actions) for one in sets]] = np.nan
+        parts = OptionalFields(np.ones((len(sets), 0), np.bool_), list(map(self._sent, sets)), kept, prices)
+        return _rows(candidates.contexts, places), parts
+
+    def bills(self, rows: LogRows) -> Bills | None:
+        return bills_of(rows, self.definition, None)
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        actions = decode(rows.parts.actions[i])
-        return LoggedChoice(Shown(actions.chosen, None), NOTHING, json.loads(rows.parts.sent[i]), actions)
+        actions = decode(self._kind, rows.parts.actions[i], from_row(rows.contexts, i, self._vectors.hashed))
+        stored, numbers = parsed(rows.parts.sent[i])
+        context = self.contexts.whole(stored, from_bytes(numbers))
+        return LoggedChoice(Shown(actions.chosen, None), NOTHING, context, actions)
 
     def counts(self, rows: LogRows) -> IntArray:
-        return np.array([decode(each).n for each in rows.parts.actions], np.int64)
+        return np.array([parsed(each)[0]["n"] for each in rows.parts.actions], np.int64)
 
-    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
+    def learned(self, state: State, rounds: Rounds) -> State:
         counts = rounds.evidence[:, 0].astype(np.int64)
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
@@ -210,6 +249,18 @@ class ActionChoice(Choice):
                 context, NamedFactors(self._vectors.actions.names(action.features), factors)
             )
 
+    def _sent(self, read: ParsedActions) -> bytes:
+        stored, numbers = self.contexts.split(read.given)
+        return with_numbers(stored, [numbers])
+
+    def _encoded(self, read: ParsedActions) -> bytes:
+        split = [self.contexts.ordered(read.given), *(self._kind.ordered(each.features) for each in read.actions)]
+        shown = [
+            [each.id, stored, *(part for part in (each.tag, each.cost) if part is not None)]
+            for each, (stored, _) in zip(read.actions, split[1:], strict=True)
+        ]
+        return canonical([split[0][0], shown]) + b"".join(numbers for _, numbers in split)
+
     def contributions(self, state: State, vector: Contexts) -> FloatArray:
         """Return the contribution of each entry of a prepared vector to its candidate's score, (m,)."""
         return self._learner.contributions(state, vector)
@@ -219,15 +270,6 @@ def _parsed(request: PredictionRequest) -> ParsedActions:
     if request.parsed is None:
         raise TypeError("the actions of the request have not been parsed")
     return request.parsed
-
-
-def _sent(read: ParsedActions) -> bytes:
-    return to_json(as_sent(read.given))
-
-
-def _encoded(read: ParsedActions) -> bytes:
-    actions = [[each.id, as_sent(each.features), *([] if each.tag is None else [each.tag])] for each in read.actions]
-    return canonical([as_sent(read.given), actions])
 
 
 def _check_ids(actions: Sequence[GivenAction]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray
+from learners.base import NO_PRICES, BoolArray, Contexts, FloatArray, IntArray, Prices
 from learners.mathematics.limits import NO_LIMITS, Limits
 
 EVERY = np.empty(0, np.bool_)  # the mask of a batch whose candidates are all eligible
@@ -21,6 +21,7 @@ class Candidates(NamedTuple):
     eligible: BoolArray  # (m,), at least one for each request; (0,) if all are
     contexts: Contexts  # not prepared: for labels, n contexts; for actions, m vectors of context and action together
     limits: Limits = NO_LIMITS  # set by the rules: of the K labels, or of m actions
+    prices: Prices = NO_PRICES
 
     @property
     def n(self) -> int:

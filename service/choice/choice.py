@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds, State
 from learners.choosing import Choices
 from learners.mathematics.limits import Limits
+from learners.mathematics.pacing import Budget, pace_all, paced_weight
 from learners.mathematics.preparation import Preparation, Preparer
 from service import errors
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.overrides import Override
+from service.choice.prices import Bills
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
 from service.choice.rules import RuleLimits
 from service.contexts.kind import ContextKind
@@ -75,6 +77,8 @@ class Choice(ABC):
     active: BoolArray  # the mask of the labels that are not retired, (K,); (0,) for a model with actions
     rules: RuleLimits | None  # that bind the learner's distributions
     limits: Limits  # of the labels, set by the rules; none for a model with actions
+    budget: Budget  # of the mean cost
+    label_costs: FloatArray  # (K,), in the definition; (0,) for a model with actions
     uniforms: int  # U, the number of uniform random numbers that one answer consumes
     shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
@@ -97,6 +101,10 @@ class Choice(ABC):
     def check_names(self, request: PredictionRequest) -> None:
         """Raise `InvalidInputError` if a name or the policy in the options of a parsed request is invalid."""
 
+    @abstractmethod
+    def check_prices(self, options: Options) -> None:
+        """Raise `InvalidInputError` if the costs in the options, or their weight, are invalid."""
+
     def fit_together(self, requests: Requests) -> bool:
         """Check whether `check` would return every request unchanged; return False if that is slow to determine."""
         return False
@@ -104,6 +112,10 @@ class Choice(ABC):
     @abstractmethod
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
         """Return the approximate bytes that the slots of a parsed request share, and those that each slot adds."""
+
+    @abstractmethod
+    def context_bytes(self, request: PredictionRequest) -> int:
+        """Return the approximate bytes of a parsed request's context, as a stored vector."""
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
@@ -133,14 +145,15 @@ class Choice(ABC):
         """Return the cost of deciding and encoding one slot of each parsed request, in multiply-adds."""
 
     @abstractmethod
-    def candidates(self, requests: Requests) -> Candidates:
-        """Return the candidates of parsed requests as a flat batch."""
+    def candidates(self, requests: Requests, cost_weight: float) -> Candidates:
+        """Return the candidates of parsed requests as a flat batch. `cost_weight` counts where a request has none."""
 
     @abstractmethod
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         """Return the probability of each candidate, (m,), and the evidence, (n, E).
 
-        They obey the rules. Ineligible candidates have probability 0. For rankings, there are no probabilities, (0,).
+        They weigh the prices and obey the rules. Ineligible candidates have probability 0. For rankings, there are no
+        probabilities, (0,).
         """
 
     @abstractmethod
@@ -174,8 +187,25 @@ class Choice(ABC):
         """Return the number of eligible candidates of each of n logged rounds, (n,)."""
 
     @abstractmethod
-    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
+    def bills(self, rows: LogRows) -> Bills | None:
+        """Return what n logged rounds cost; None if nothing is known of it."""
+
+    @abstractmethod
+    def learned(self, state: State, rounds: Rounds) -> State:
         """Return the learner's state after logged rounds, as `Learner.fold_unchecked` does."""
+
+    def fold_unchecked(self, state: State, rounds: Rounds, bills: Bills | None) -> State:
+        """Return the state after logged rounds, with λ after their costs."""
+        state = self.learned(state, rounds)
+        if self.definition.budget is not None and bills is not None:
+            pace_all(state.pacing, self.budget, bills.paid, bills.weights, bills.lags)
+        return state
+
+    def cost_weight(self, state: State) -> float:
+        """Return λ, which the budget sets if there is one."""
+        if self.definition.budget is None:
+            return self.definition.cost_weight
+        return float(paced_weight(state.pacing, self.budget))
 
     @cached_property
     def prepared(self) -> Preparer:
@@ -187,7 +217,7 @@ class Choice(ABC):
 
         The result is empty if no request can leave out any. Rules do not bind requests that another policy answers.
         """
-        starts, eligible, _, limits = candidates
+        starts, eligible, _, limits, _ = candidates
         if self.rules is None or (not eligible.size and self.definition.actions is None):
             return []
         found = list[list[str]]()
@@ -232,6 +262,8 @@ class Choice(ABC):
             raise errors.TooFewChoicesError(detail, "top")
         if (options.eligible, options.baseline, options.policy) != (None, None, None):
             self.check_names(request)
+        if (options.costs, options.cost_weight) != (None, None):
+            self.check_prices(options)
 
     def _check_policy(self, options: Options) -> None:
         if self.definition.mode != "logging":

@@ -11,7 +11,7 @@ from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
 from service.choice.requests import Requests
-from service.store.records.optional_fields import OptionalFields
+from service.store.records.optional_fields import ANOTHERS, OptionalFields
 
 _T = TypeVar("_T", bound=np.generic)
 _Part = TypeVar("_Part")
@@ -38,7 +38,7 @@ def choose(
     Each request has at least m eligible candidates. `held_out`, (n,), marks the requests of the holdout; it is None if
     the model has no holdout. `uniforms` is (n, m, U), in [0, 1).
     """
-    candidates = choice.candidates(requests)
+    candidates = choice.candidates(requests, choice.cost_weight(state))
     override = override_of(choice.definition, requests, candidates, held_out, choice.positions)
     slots, starts = list[Chosen](), candidates.starts
     for slot in range(uniforms.shape[1]):
@@ -51,6 +51,9 @@ def choose(
         distributions, evidence, draws, sound = choice.choose(*args)
         probabilities = distributions.reshape(-1)
         stored = choice.stored(requests, candidates, draws.labels, probabilities)
+        if override is not None:
+            weights = stored[1].prices[:, :1]
+            np.copyto(weights, ANOTHERS, where=override.rows[: len(weights), np.newaxis] & ~np.isnan(weights))
         left_out = choice.left_out(candidates, override, probabilities)
         slots.append(Chosen(draws, evidence, sound, *stored, candidates, probabilities, left_out))
     return slots[0] if len(slots) == 1 else _together(slots)
@@ -58,7 +61,7 @@ def choose(
 
 def _together(slots: Sequence[Chosen]) -> Chosen:
     draws, evidence, sound, contexts, parts, _, _, left_out = zip(*slots, strict=True)
-    eligible, sent, actions = zip(*parts, strict=True)
+    eligible, sent, actions, prices, costs = zip(*parts, strict=True)
     last = eligible[-1]  # the mask of the first slot may be (n, 0), which means all
     masks = [each if each.shape == last.shape else np.ones_like(last) for each in eligible]
     return Chosen(
@@ -66,7 +69,7 @@ def _together(slots: Sequence[Chosen]) -> Chosen:
         _rows(evidence),
         _rows(sound),
         _contexts(contexts),
-        OptionalFields(_rows(masks), _interleaved(sent), _interleaved(actions)),
+        OptionalFields(_rows(masks), _interleaved(sent), _interleaved(actions), _rows(prices), _interleaved(costs)),
         slots[0].candidates,
         slots[0].probabilities,
         _interleaved([each or [[]] * slots[0].candidates.n for each in left_out]) if any(left_out) else (),

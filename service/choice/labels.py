@@ -1,12 +1,24 @@
 """The choice of one label of a model, or of a set or a ranking of its labels."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from learners.answers import uniforms_per_answer
-from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, State, every_label
+from learners.base import (
+    NO_LABEL,
+    NO_PRICES,
+    AnyLearner,
+    BoolArray,
+    Contexts,
+    FloatArray,
+    IntArray,
+    Prices,
+    Rounds,
+    State,
+    every_label,
+)
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
@@ -15,14 +27,15 @@ from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
 from service.choice.choice import Choice, LoggedChoice, check_norm
 from service.choice.overrides import Override
-from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
+from service.choice.prices import Bills, bills_of, budget_of, check_weighs_costs, check_weight
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
 from service.choice.rules import RuleLimits
 from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
 from service.store.records.codecs import AnswerArray
-from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields
+from service.store.records.optional_fields import GIVEN_COSTS, NO_OPTIONAL_FIELDS, LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16  # bytes of an index and a value
@@ -46,11 +59,14 @@ class LabelChoice(Choice):
         self._any_retired, self._starts = bool(retired), np.array([0, len(self._labels)])
         self.answers = answers_of(learner, self._labels)
         self.contexts = context_kind(features)
-        self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
+        self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.n_features)
         self._refuses = features.norm == "reject"
         self.records = RecordFormat(self.answers.codec, evidence_size, self.contexts.codec, since=since)
         self.rules = None if definition.rules is None else RuleLimits(definition.rules, self.answers.numbers)
         self.limits = NO_LIMITS if self.rules is None else self.rules.of_labels
+        self.budget, self.label_costs = budget_of(definition), np.zeros(len(self._labels))
+        for label, cost in (definition.costs or {}).items():
+            self.label_costs[self.answers.numbers[label]] = cost
         self.uniforms = uniforms_per_answer(learner)
 
     @property
@@ -95,6 +111,14 @@ class LabelChoice(Choice):
             if options.eligible is not None and label not in options.eligible:
                 raise errors.InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
 
+    def check_prices(self, options: Options) -> None:
+        check_weighs_costs(self._learner, "cost_weight" if options.costs is None else "costs")
+        for label, _ in options.costs or ():
+            self._check_label(label, f"costs.{label}")
+        check_weight(self.definition, options)
+        if options.costs is None and self.definition.costs is None:
+            raise errors.InvalidInputError("must be left out, as neither model nor request has costs", "cost_weight")
+
     def _check_label(self, label: str, field: str) -> None:
         if label in self._retired:
             raise errors.RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
@@ -112,8 +136,12 @@ class LabelChoice(Choice):
         return self.contexts.fit_together([each.context for each in requests])
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        shared = self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
-        return shared, 8 * self._learner.evidence_size + len(self._labels) // 8 + 1
+        shared = self.context_bytes(request) + len(self.contexts.sent(request.context))
+        given = len(request.options.costs or ()) * GIVEN_COSTS.itemsize
+        return shared, 8 * self._learner.evidence_size + len(self._labels) // 8 + 1 + given
+
+    def context_bytes(self, request: PredictionRequest) -> int:
+        return self.contexts.size(request.context) * _BYTES_PER_NUMBER
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
         return self.contexts.fingerprinted(request.context), b""
@@ -141,19 +169,19 @@ class LabelChoice(Choice):
             return rules + self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
         each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
-        stored = costs.STORED_FEATURE if self.contexts.has_names else costs.STORED_NUMBER
-        return rules + sizes * stored + each * len(requests)
+        stored = sum([self.contexts.storing_cost(each.context) for each in requests])
+        return rules + stored + each * len(requests)
 
     @cached_property
     def _fixed_cost(self) -> int:
         size = self.definition.features.size
         return size * costs.STORED_NUMBER + self._learner.decide_cost(size + 1)
 
-    def candidates(self, requests: Requests) -> Candidates:
+    def candidates(self, requests: Requests, cost_weight: float) -> Candidates:
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
         contexts = self.contexts.to_batch([each.context for each in requests])
-        return Candidates(starts, self._eligible(requests), contexts, self.limits)
+        return Candidates(starts, self._eligible(requests), contexts, self.limits, self._prices(requests, cost_weight))
 
     def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of each request's eligible labels, (n * K,); (0,) if all are eligible."""
@@ -166,9 +194,25 @@ class LabelChoice(Choice):
                 eligible[i, [numbers[label] for label in named]] = True
         return eligible.reshape(-1)
 
+    def _prices(self, requests: Requests, cost_weight: float) -> Prices:
+        options = [each.options for each in requests]
+        given = [each.costs for each in options if each.costs is not None]
+        if self.definition.costs is None and not given:
+            return NO_PRICES
+        weights = np.array([cost_weight if each.cost_weight is None else each.cost_weight for each in options])
+        if not given:
+            return Prices(weights, self.label_costs[np.newaxis])
+        return Prices(weights, np.stack([self._costs_with(each.costs or ()) for each in options]))
+
+    def _costs_with(self, given: Sequence[tuple[str, float]]) -> FloatArray:
+        costs, numbers = self.label_costs.copy(), self.answers.numbers
+        for label, cost in given:
+            costs[numbers[label]] = cost
+        return costs
+
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        eligible = self._rows(candidates.eligible, candidates.n)
-        decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
+        eligible, contexts = self._rows(candidates.eligible, candidates.n), self.prepared(candidates.contexts)
+        decisions = self._learner.decide_unchecked(state, contexts, eligible, candidates.prices)
         probabilities = decisions.distributions.reshape(-1)
         obey_each(candidates.limits, candidates.starts, candidates.eligible, probabilities)
         return probabilities, decisions.evidence
@@ -180,18 +224,33 @@ class LabelChoice(Choice):
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
-        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n), candidates.limits
-        return choose_unchecked(self._learner, state, *args, instead, uniforms)
+        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n)
+        bounds = candidates.prices, candidates.limits
+        return choose_unchecked(self._learner, state, *args, *bounds, instead, uniforms)
 
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, OptionalFields]:
-        sent = [self.contexts.sent(each.context) for each in requests]
-        if not candidates.eligible.size and not sent[0]:
+        sent, (weights, costs) = [self.contexts.sent(each.context) for each in requests], candidates.prices
+        if not (candidates.eligible.size or sent[0] or len(weights)):
             return candidates.contexts, NO_OPTIONAL_FIELDS
-        return candidates.contexts, OptionalFields(
-            self._rows(candidates.eligible, len(requests)), sent if sent[0] else ()
-        )
+        masks = self._rows(candidates.eligible, len(requests))
+        parts = OptionalFields(masks, sent if sent[0] else ())
+        if len(weights):
+            rows = np.arange(len(requests)) if len(costs) > 1 else 0
+            own = [self._encoded_costs(each.options) for each in requests]
+            prices = np.column_stack([weights, costs[rows, chosen]])
+            if self.definition.costs is None:
+                prices[[each.options.costs is None for each in requests]] = np.nan
+            parts = parts._replace(prices=prices, costs=own if any(own) else ())
+        return candidates.contexts, parts
+
+    def _encoded_costs(self, options: Options) -> bytes:
+        given = [(self.answers.numbers[label], cost) for label, cost in options.costs or ()]
+        return np.array(given, GIVEN_COSTS).tobytes()
+
+    def bills(self, rows: LogRows) -> Bills | None:
+        return bills_of(rows, self.definition, self.label_costs)
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
         table, show = rows.table, self.answers.show
@@ -205,5 +264,5 @@ class LabelChoice(Choice):
             return np.full(len(masks), len(self._labels))
         return np.asarray(masks.sum(axis=1, dtype=np.int64))
 
-    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
+    def learned(self, state: State, rounds: Rounds) -> State:
         return self._learner.fold_unchecked(state, rounds)

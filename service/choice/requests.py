@@ -20,13 +20,18 @@ class Options(NamedTuple):
     baseline: str | None = None  # the client's own choice, which may be the answer in the holdout
     policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
     activated: bool = True  # whether the prediction accepts feedback immediately
+    costs: tuple[tuple[str, float], ...] | None = None  # of labels, in place of the model's
+    cost_weight: float | None = None  # λ, in place of the model's
     top: int | None = None  # the number of slots (`service.choice.choice`); None for one answer without slots
 
     def encode(self) -> bytes:
         """Return bytes that are equal only for equal options; the order of names does not matter."""
         eligible = None if self.eligible is None else sorted(self.eligible)
         slots = [] if self.top is None else [self.top]
-        return json.dumps([eligible, self.baseline, sorted(self.policy or ()), self.activated, *slots]).encode()
+        named: list[Any] = [eligible, self.baseline, sorted(self.policy or ()), self.activated, *slots]
+        if (self.costs, self.cost_weight) != (None, None):
+            named.append({"costs": sorted(self.costs or ()), "cost_weight": self.cost_weight})
+        return json.dumps(named).encode()
 
 
 NO_OPTIONS = Options()
@@ -69,9 +74,10 @@ def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
 
 def options_of(request: PredictItem) -> Options:
     """Return the options of a request."""
-    named = request.eligible, request.baseline, request.policy, request.top
-    if request.activated and named == (None, None, None, None):
+    named = request.eligible, request.baseline, request.policy, request.costs, request.cost_weight, request.top
+    if request.activated and named.count(None) == len(named):
         return NO_OPTIONS
     eligible = None if request.eligible is None else tuple(request.eligible)
     policy = None if request.policy is None else tuple(request.policy.items())
-    return Options(eligible, request.baseline, policy, request.activated, request.top)
+    costs = None if request.costs is None else tuple(request.costs.items())
+    return Options(eligible, request.baseline, policy, request.activated, costs, request.cost_weight, request.top)

@@ -69,4 +69,7 @@ MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
 LEAST_PROPENSITY = 1e-12
 """Minimum propensity in imported rounds. A smaller one must be a mistake, and would outweigh all other rounds."""
 
+MOST_COST = 1e6
+"""Maximum cost of an answer, and maximum weight of costs."""
+
 CLOCK_SECONDS = 300.0  # the most by which a client's clock may be ahead of the service's

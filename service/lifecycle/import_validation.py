@@ -18,7 +18,7 @@ from service.json_values import JsonObject
 from service.lifecycle.model_file import LATEST, MOST_KEY_ID, SHADOW, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
-from service.replicas.guarded_fold import is_finite, learn
+from service.replicas.guarded_fold import is_finite
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
@@ -113,6 +113,9 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
     for name, array in state._asdict().items():
         if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_IN_STATE:
             raise ModelFileError(f"its state: {name} contains numbers above {_LARGEST_IN_STATE:g}")
+    pacing = state._asdict().get("pacing")
+    if pacing is not None and (pacing[[2, 3, 4, 5, 6, 9]] < 0.0).any():  # the pace divides by these
+        raise ModelFileError("its state: pacing contains a negative lag, number of rounds, budget or square")
     if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
         raise ModelFileError("its state: the learner cannot decide and learn with these numbers")
     return state
@@ -127,8 +130,7 @@ def _works(learner: AnyLearner, state: State) -> bool:
             if not _is_sound(learner, decisions):
                 return False
             rounds = _rounds(learner, contexts, decisions)
-            folded, n = learn(learner, state, rounds)
-            return n == rounds.n and is_finite(folded)
+            return is_finite(learner.fold_unchecked(state, rounds))
     except (ArithmeticError, ValueError, IndexError):  # from corrupt numbers, in code that is not compiled
         return False
 

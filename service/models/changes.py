@@ -14,6 +14,7 @@ from learners.base import AnyLearner
 from service import errors
 from service.error_messages.values import counted, quoted
 from service.json_values import JsonObject
+from service.models.costs import check_costs
 from service.models.policies import learn_implied
 from service.models.rules import check_rules
 from service.schemas import models as schemas
@@ -169,7 +170,7 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
-    """Raise `InvalidInputError` if the mode, the holdout or the rules do not fit the learner and the labels.
+    """Raise `InvalidInputError` if the mode, the holdout, the rules or the costs do not fit the learner and the labels.
 
     `retired_before` contains the labels that were retired before the last change.
     """
@@ -179,6 +180,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
         detail = f'got "logging"; must be "online" or "frozen", as {learner.algorithm} answers several labels'
         raise errors.InvalidInputError(detail, "mode")
     check_rules(definition, learner, retired, retired_before)
+    check_costs(definition, learner)
     if definition.holdout is None:
         return
     if several:

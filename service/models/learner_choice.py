@@ -47,9 +47,9 @@ def choose_learner(
         problem = ActionProblem(size + joint.intercept, joint.norm_bound)
         return _validated(choice.model_extra or {}, problem, action_learner_class(choice.algorithm))
     chosen = class_of(choice)
-    if features.size + features.intercept == 0:
+    if features.n_features + features.intercept == 0:
         raise errors.FeaturesError(f"missing; {choice.algorithm} needs features", "features")
-    of_labels = Problem(n_labels, features.size + features.intercept, features.norm_bound)
+    of_labels = Problem(n_labels, features.n_features + features.intercept, features.norm_bound)
     return _validated(choice.model_extra or {}, of_labels, chosen)
 
 

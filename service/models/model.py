@@ -12,7 +12,7 @@ from learners.new_models import check_evidence_size, check_new, check_state_size
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.labels import LabelChoice
-from service.contexts.named import MOST_FEATURES
+from service.contexts.vectors import MOST_ENTRIES
 from service.errors import LabelsFixedError, ModelTooCostlyError, ModelTooLargeError
 from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies
 from service.models.defaults import completed_definition, smaller_of
@@ -112,7 +112,7 @@ class Model:
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
     """Raise an error, which ends with `smaller` (advice on the features), if a learner exceeds the limits."""
-    most = min(learner.problem.n_features, MOST_FEATURES) if isinstance(learner.problem, ActionProblem) else None
+    most = min(learner.problem.n_features, MOST_ENTRIES) if isinstance(learner.problem, ActionProblem) else None
     try:
         check_state_size(learner, limits.state_bytes)
         check_evidence_size(learner, limits.evidence_bytes)

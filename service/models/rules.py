@@ -9,6 +9,7 @@ from service.error_messages.values import quoted, shown
 from service.schemas.models import ModelDefinition
 from service.schemas.rules import Rules
 
+_WITHOUT_COSTS = "This is for a cost_weight of 0: with costs, decisions give up reward that is not worth its cost."
 _ROUNDING = 1e-12  # by which sums may miss 1
 
 
@@ -102,12 +103,16 @@ def _range_of_group(rules: Rules, group: str, least: float, most: float) -> tupl
     return max(floor, least), min(cap, most)
 
 
-def guarantee_of(learner: AnyLearner, moved: float) -> str:
-    """Return what is proved for a model whose rules move at most this probability in each round: see `moved_by`."""
+def guarantee_of(learner: AnyLearner, moved: float, *, weighs_costs: bool) -> str:
+    """Return what is proved for a model whose rules move at most this probability in each round: see `moved_by`.
+
+    `weighs_costs` says whether its decisions give up reward for lower costs.
+    """
+    proved = f"{learner.guarantee} {_WITHOUT_COSTS}" if weighs_costs else learner.guarantee
     if moved == 0.0:
-        return learner.guarantee
+        return proved
     return (
-        f"{learner.guarantee} This is for the learner's own distribution. The rules move at most {moved:.4g} of its "
+        f"{proved} This is for the learner's own distribution. The rules move at most {moved:.4g} of its "
         f"probability in each round, so the expected mistakes of T rounds exceed those of draws from it by at most "
         f"{moved:.4g} T."
     )

@@ -4,6 +4,7 @@ import json
 from typing import NamedTuple
 
 from service.models.changes import Change, FromSnapshot, StoredLabels, kind_of, read_change
+from service.models.costs import costs_count
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.models.policies import policy_warnings
@@ -32,7 +33,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         features=definition.features,
         actions=definition.actions,
         learner=hyperparameters(model.learner),
-        guarantee=guarantee_of(model.learner, moved_by(definition)),
+        guarantee=guarantee_of(model.learner, moved_by(definition), weighs_costs=costs_count(definition)),
         **policies_of(definition),
         created_at=moment(stored.created_at),
         rounds_seen=stored.round_count,

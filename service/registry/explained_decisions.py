@@ -25,7 +25,7 @@ from service.registry.past_decisions import (
     logged_again,
     unknowable,
 )
-from service.registry.round_log import moment
+from service.registry.round_log import moment, price_of
 from service.replicas.past_fold import PastFold
 from service.replicas.starts import model_after
 from service.replicas.tails import Position
@@ -171,6 +171,7 @@ def _answer(found: _Found, redecided: Redecided, now: float) -> DecisionAnswer:
         **_request(found),
         mode=definition.mode,
         rules=definition.rules,
+        budget=definition.budget,
         learner=hyperparameters(found.model.learner),
         **redecided._asdict(),
         outcome=_outcome(found),
@@ -207,8 +208,24 @@ def _request(found: _Found) -> dict[str, Any]:
         "context": logged.context,
         "actions": None if actions is None else [LoggedAction(**each._asdict()) for each in actions.actions],
         "action_count": None if actions is None else actions.n,
+        **_price(found),
         "eligible": [found.model.definition.labels[k] for k in np.flatnonzero(eligible)] if eligible.size else None,
     }
+
+
+def _price(found: _Found) -> dict[str, Any]:
+    """Return the cost of the answer, λ, and the costs of the eligible labels or the stored actions; None if unknown."""
+    nothing, row, model = {"cost": None, "cost_weight": None, "costs": None}, found.row, found.model
+    priced = {} if row is None else price_of(model, row, 0)
+    if row is None or not priced:
+        return nothing
+    if model.definition.actions is not None:
+        actions = found.newest.choice.logged(row, 0).actions
+        return nothing | priced | {"costs": {each.id: each.cost or 0.0 for each in actions.actions}}
+    bills, eligible = model.choice.bills(row), eligible_in(model, row)
+    costs = np.empty(0) if bills is None else bills.prices.costs[0]
+    among = range(len(model.definition.labels)) if not eligible.size else np.flatnonzero(eligible).tolist()
+    return nothing | priced | {"costs": {model.definition.labels[k]: float(costs[k]) for k in among}}
 
 
 def _shown(found: _Found, answers: Any) -> Shown:

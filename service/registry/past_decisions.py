@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray
+from learners.base import NO_PRICES, BoolArray, FloatArray
 from service.actions.logged import LoggedActions
 from service.choice.candidates import EVERY, Candidates
 from service.choice.overrides import override_of
@@ -88,7 +88,9 @@ def logged_again(model: Model, row: LogRows, actions: LoggedActions) -> Redecide
 
 def _candidates(model: Model, row: LogRows) -> Candidates:
     starts = np.array([0, len(model.definition.labels)])
-    return Candidates(starts, eligible_in(model, row), row.contexts, model.choice.limits)
+    bills = model.choice.bills(row)
+    prices = NO_PRICES if bills is None else bills.prices
+    return Candidates(starts, eligible_in(model, row), row.contexts, model.choice.limits, prices)
 
 
 def _checked(model: Model, row: LogRows, p: FloatArray) -> Redecided:

@@ -11,6 +11,7 @@ from service import costs
 from service.compute import Compute
 from service.error_messages.values import quoted
 from service.errors import StoreUnavailableError
+from service.json_values import JsonObject
 from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.replicas.starts import model_after
@@ -18,7 +19,7 @@ from service.schemas.rounds import LoggedAction, RoundLine
 from service.store.capabilities import Store
 from service.store.log_entries import read_page
 from service.store.records.layout import EXPIRED, HOLDOUT
-from service.store.records.optional_fields import LogRows
+from service.store.records.optional_fields import ANOTHERS, GIVEN_COSTS, LogRows
 from service.store.records.outcomes import bit_of
 from service.store.values import LogEntry, Tail
 
@@ -115,12 +116,26 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             action_count=None if actions is None else actions.n,
             eligible=_eligible(model, rows, i),
             holdout=bool(line["flags"] & HOLDOUT),
+            **price_of(model, rows, i),
             rounds_seen=int(line["rounds_seen"]),
             changes_seen=int(line["changes_seen"]),
             changes=entry.change_count,
             predicted_at=moment(line["predicted_at"]),
             feedback_at=moment(line["feedback_at"]),
         )
+
+
+def price_of(model: Model, rows: LogRows, i: int) -> JsonObject:
+    """Return the fields `cost`, `cost_weight` and `costs` of a round; nothing if it has no price."""
+    prices, costs = rows.parts.prices, rows.parts.costs
+    if not prices.size or np.isnan(prices[i, 0]):
+        return {}
+    weight, cost = prices[i].tolist()
+    found = {"cost": cost, "cost_weight": None if weight == ANOTHERS else weight}
+    if costs[i]:
+        given = np.frombuffer(costs[i], GIVEN_COSTS).tolist()
+        found["costs"] = {model.definition.labels[label]: each for label, each in given}
+    return found
 
 
 def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:

@@ -5,9 +5,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from learners.base import NO_LABEL, AnyLearner, BoolArray, FloatArray, Rounds, State
-from learners.evaluation.progressive import progress_unchecked
+from learners.evaluation.progressive import Terms, progress_unchecked
 from learners.layouts import size_in_bytes
-from learners.mathematics.limits import Limits
+from service.choice.choice import Choice
+from service.choice.prices import Bills
 
 _SMALL = 65_536
 """Bytes up to which a state is always checked. Copying and scanning a larger state may cost more than the fold."""
@@ -17,27 +18,28 @@ _EXTREME = 1e30
 
 
 class Folder(Protocol):
-    """A learner, or an object that folds with one."""
+    """An object that folds rounds with a learner."""
 
-    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
+    def fold_unchecked(self, state: State, rounds: Rounds, bills: Bills | None, /) -> State:
         """Return the state after these rounds; may change the given state in place."""
 
 
-def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
+def learn(folder: Folder, state: State, rounds: Rounds, bills: Bills | None = None) -> tuple[Any, int]:
     """Fold rounds up to, but not including, the first that produces infinity or NaN.
 
     Return the state and the number of rounds folded. A state above `_SMALL` bytes is only checked if the rounds contain
     an extreme number.
     """
     if size_in_bytes(state) > _SMALL and not _is_extreme(rounds):
-        return learner.fold_unchecked(state, rounds), rounds.n
+        return folder.fold_unchecked(state, rounds, bills), rounds.n
     before = _copied(state)
     with np.errstate(all="ignore"):
-        folded = learner.fold_unchecked(state, rounds)
+        folded = folder.fold_unchecked(state, rounds, bills)
         if is_finite(folded):
             return folded, rounds.n
         for n in range(rounds.n):
-            folded = learner.fold_unchecked(_copied(before), rounds.rows(n, n + 1))
+            one = None if bills is None else bills.rows(n, n + 1)
+            folded = folder.fold_unchecked(_copied(before), rounds.rows(n, n + 1), one)
             if not is_finite(folded):
                 return before, n
             before = folded
@@ -63,17 +65,19 @@ def is_finite(state: State) -> bool:
 class Recomputing(Folder):
     """Folds rounds that another learner answered, with evidence from the given learner's own decisions.
 
-    Its decisions obey `limits`, so that they are what the learner would answer in the place of the model.
+    Its decisions have the rules, costs and budget of `choice`, so that they are what the learner would answer in the
+    place of the model.
     """
 
-    def __init__(self, learner: AnyLearner, limits: Limits) -> None:
-        self._learner, self._limits = learner, limits
+    def __init__(self, learner: AnyLearner, choice: Choice) -> None:
+        self._learner, self._terms = learner, Terms(limits=choice.limits, budget=choice.budget)
         self._probabilities: list[FloatArray] = []
 
-    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
+    def fold_unchecked(self, state: State, rounds: Rounds, bills: Bills | None) -> State:
         """Fold the rounds that `usable` selects. Keep the learner's probabilities of all served labels until `take`."""
         learnt = usable(self._learner, rounds)
-        state, probabilities = progress_unchecked(self._learner, state, rounds, learnt, limits=self._limits)
+        terms = self._terms if bills is None else self._terms._replace(prices=bills.prices, lags=bills.lags)
+        state, probabilities = progress_unchecked(self._learner, state, rounds, learnt, terms=terms)
         self._probabilities.append(probabilities)
         return state
 

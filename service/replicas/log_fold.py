@@ -260,11 +260,12 @@ class LogFold(ABC):
         state, self.state = self.state, None  # if the fold is interrupted, a half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
+            bills = None if run.bills is None else run.bills.rows(done, done + ahead.n)
             growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
             cost = ahead.n * each + learner.fold_overhead + growth
             unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(
-                cost if kind in self._compiled else costs.FIRST_CALL, learn, folder, state, ahead
+                cost if kind in self._compiled else costs.FIRST_CALL, learn, folder, state, ahead, bills
             )
             self._note_folded(run, done, n)
             self._compiled.add(kind)
@@ -279,7 +280,7 @@ class LogFold(ABC):
     def _folder(self, run: Run, /) -> Folder:
         """Return the object that folds a run of rounds."""
         choice = self.model.choice
-        return choice if run.has_evidence else Recomputing(self.model.learner, choice.limits)
+        return choice if run.has_evidence else Recomputing(self.model.learner, choice)
 
     def _keep(self, state: State) -> None:
         self.state, self.bytes = state, size_in_bytes(state)

@@ -30,7 +30,7 @@ class OtherLearnerFold(LogFold):
 
     def _use(self, model: Model) -> None:
         super()._use(model)
-        self._recomputing = Recomputing(model.learner, model.choice.limits)
+        self._recomputing = Recomputing(model.learner, model.choice)
 
     async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
         self._shadowed = await model_after(self._store, self._compute, self._shadowed, change_count, seen)

@@ -96,7 +96,7 @@ class Replica(LogFold):
         return state
 
     def _note_rounds(self, rounds: LogRows, /) -> None:
-        self.statistics.take(rounds.table, rounds.parts.eligible)
+        self.statistics.take(rounds.table, rounds.parts)
 
     def _note_folded(self, *_: object) -> None:
         """Do nothing: the statistics count all readable rounds of the log, folded or not."""

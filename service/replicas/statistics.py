@@ -19,10 +19,12 @@ from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 from service.replicas.sums import (
     MOST_LABELS,
+    NO_COST_SUMS,
     NO_CURVE,
     NO_ELIGIBLE_ROUNDS,
     NO_LABEL_SUMS,
     NO_LATEST,
+    CostSums,
     CurveRows,
     EligibleRounds,
     LabelSums,
@@ -32,15 +34,18 @@ from service.replicas.sums import (
     added,
     extended_curve,
     extended_latest,
+    read_costs,
     read_curve,
     read_eligible,
     read_label_sums,
     read_latest,
     with_chance,
+    with_costs,
     with_eligible,
     with_rounds,
 )
 from service.store.records.layout import FEEDBACK, HOLDOUT
+from service.store.records.optional_fields import OptionalFields
 from service.store.records.outcomes import abstentions
 from service.store.records.round_table import Table
 
@@ -94,6 +99,8 @@ class RoundStatistics:
     holdout_rounds: int = 0  # rounds of the holdout, which `by_label` to `answered_squares` leave out
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
+    costs: CostSums = NO_COST_SUMS
+    cost_weight: float | None = None  # λ as it is now, in published statistics of a model with a budget
     retired: tuple[int, ...] = ()  # numbers of the retired labels among those that are counted individually
 
     def encode(self) -> bytes:
@@ -119,6 +126,7 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
             "chance": read_label_sums,
             "curve": read_curve,
             "latest": read_latest,
+            "costs": read_costs,
         }
         counts = RoundStatistics(**fields | {name: read(fields[name]) for name, read in readers.items()})
         buckets = len(counts.delays), len(counts.propensities)
@@ -151,6 +159,7 @@ class StatisticsAccumulator:
         self.known = True  # False after a restart from statistics of a newer version
         self._waiting: list[Table] = []
         self._eligible: list[BoolArray] = []
+        self._prices: list[FloatArray] = []
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
@@ -184,13 +193,11 @@ class StatisticsAccumulator:
         if (self._counts.labels, self._counts.retired) != (labels, retired):
             self._counts = dataclasses.replace(self.counts(), labels=labels, retired=retired)
 
-    def take(self, rounds: Table, eligible: BoolArray) -> None:
-        """Queue a table of the next n rounds for counting, with the mask (n, K) of their eligible labels.
-
-        The mask is (n, 0) if every label was eligible.
-        """
+    def take(self, rounds: Table, parts: OptionalFields) -> None:
+        """Queue a table of the next n rounds, and their optional parts, for counting."""
         self._waiting.append(rounds)
-        self._eligible.append(eligible)
+        self._eligible.append(parts.eligible)
+        self._prices.append(parts.prices if parts.prices.size else np.full((len(rounds), 2), np.nan))
         self._rounds_waiting += len(rounds)
         self._bytes_waiting += rounds.nbytes + len(rounds) * (self._counts.labels or 0)  # a byte for each in a mask
         if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
@@ -209,12 +216,17 @@ class StatisticsAccumulator:
         columns["abstained"] = abstentions(columns["reward"], truths)
         if self._counts.labels is not None:
             columns["eligible"] = _joined(self._eligible, self._counts.labels)
-        self._counts = _detailed(_counted(self._counts, columns), columns)
+        weights, paid = np.concatenate(self._prices).T
+        held = (columns["flags"] & HOLDOUT) != 0
+        known = ~np.isnan(paid) & (held | (weights >= 0.0))
+        costs = with_costs(self._counts.costs, paid[known], held[known])
+        self._counts = dataclasses.replace(_detailed(_counted(self._counts, columns), columns), costs=costs)
         self._clear()
 
     def _clear(self) -> None:
         self._waiting.clear()
         self._eligible.clear()
+        self._prices.clear()
         self._rounds_waiting = self._bytes_waiting = 0
 
 

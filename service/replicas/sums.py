@@ -263,6 +263,44 @@ def added(total: float, terms: FloatArray) -> float:
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
+class CostSums(NamedTuple):
+    """Sums over the rounds whose answers have a cost. Imported rounds, which another policy decided, are left out."""
+
+    rounds: int = 0  # that the learner answered
+    cost: float = 0.0
+    latest: float = 0.0  # their mean, in which older rounds count less and less: by half after about 700 rounds
+    holdout_rounds: int = 0
+    holdout_cost: float = 0.0
+
+
+NO_COST_SUMS = CostSums()
+_LATEST_ROUNDS = 1_000.0
+
+
+def with_costs(sums: CostSums, paid: FloatArray, held: BoolArray) -> CostSums:
+    """Add the costs of further rounds, (n,), and whether the holdout answered them, (n,)."""
+    ours, n, latest = paid[~held], sums.rounds, sums.latest
+    for cost in ours.tolist():
+        n += 1
+        latest += (cost - latest) / min(n, _LATEST_ROUNDS)
+    of_holdout = paid[held]
+    return CostSums(
+        n,
+        added(sums.cost, ours),
+        latest,
+        sums.holdout_rounds + len(of_holdout),
+        added(sums.holdout_cost, of_holdout),
+    )
+
+
+def read_costs(fields: Any) -> CostSums:
+    """Read sums of costs from decoded JSON; raise `ValueError` or `TypeError` if they are not as described."""
+    sums = CostSums(*fields)
+    if not all(math.isfinite(number) and number >= 0 for number in sums):
+        raise ValueError("invalid sums of costs")
+    return sums
+
+
 MOST_BUCKETS = 128
 """Maximum buckets of a curve. When all are full, neighbours are joined, so the width doubles."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from learners.base import BoolArray, IntArray, Rounds
 from service import costs
+from service.choice.prices import Bills
 from service.models.model import Model
 from service.store.log_entries import begin_of
 from service.store.records.layout import HOLDOUT
@@ -100,6 +101,7 @@ class Run(NamedTuple):
     rounds: Rounds
     numbers: IntArray  # (n,), the round numbers
     has_evidence: bool  # whether they contain the evidence of the model's learner
+    bills: Bills | None
 
 
 def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
@@ -110,10 +112,10 @@ def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
     found = learned_spans(model, (rows.table["flags"] & HOLDOUT) != 0, rows.table["changes_seen"])
     if not found:
         return
-    rounds, numbers = model.rounds_of(rows), rows.table["round"]
+    rounds, numbers, bills = model.rounds_of(rows), rows.table["round"], model.choice.bills(rows)
     for start, stop, has_evidence in found:
         some = rounds if stop - start == rounds.n else rounds.rows(start, stop)
-        yield Run(some, numbers[start:stop], has_evidence)
+        yield Run(some, numbers[start:stop], has_evidence, None if bills is None else bills.rows(start, stop))
 
 
 def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> list[tuple[int, int, bool]]:

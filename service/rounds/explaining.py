@@ -67,7 +67,7 @@ def _check_entries(request: PredictionRequest) -> int:
 def _explained_actions(
     model: Model, choice: ActionChoice, state: State, request: PredictionRequest, seen: int
 ) -> ExplainAnswer:
-    candidates, ids = choice.candidates([request]), list(choice.positions(request))
+    candidates, ids = choice.candidates([request], choice.cost_weight(state)), list(choice.positions(request))
     sent, prepared = candidates.contexts, choice.prepared(candidates.contexts)
     actions, scores = list[ExplainedAction](), list[float]()
     for i, sent_features in enumerate(choice.candidate_features(request)):
@@ -92,7 +92,7 @@ def _explained_actions(
 
 def _explained(model: Model, state: State, request: PredictionRequest, seen: int) -> ExplainAnswer:
     choice, labels = model.choice, model.definition.labels
-    candidates = choice.candidates([request])
+    candidates = choice.candidates([request], choice.cost_weight(state))
     prepared, active = choice.prepared(candidates.contexts), [label not in model.retired for label in labels]
     labels = [label for label in labels if label not in model.retired]
     added = model.learner.contributions(state, prepared)

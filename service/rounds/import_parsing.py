@@ -19,6 +19,7 @@ from service.prediction_id import OWN, tokens_of
 from service.rounds.deciding import Basis, Chance, chosen_by, predictions_of
 from service.schemas.rounds import ImportRound
 from service.store.records.new_predictions import NewPredictions
+from service.store.records.optional_fields import ANOTHERS
 from service.store.values import ImportBlock
 
 
@@ -52,7 +53,8 @@ def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
         raise errors.InvalidInputError(detail, "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
-    options = Options(eligible, given.label)  # as the baseline, so that the label is checked
+    costs = None if given.costs is None else tuple(given.costs.items())
+    options = Options(eligible, given.label, costs=costs)  # as the baseline, so that the label is checked
     request = model.choice.parse(PredictionRequest(given.context, None, False, options, given.actions))
     model.choice.check_options(request)
     answer = None if given.label is None else _number(model, request, given.label, "label")
@@ -154,6 +156,7 @@ def logged_predictions(
     requests, positions = [each.request for each in rounds], np.array([each.answer for each in rounds], np.int64)
     chosen = chosen_by(basis, requests, chance)
     contexts, parts = basis.model.choice.stored(requests, chosen.candidates, positions, None)
+    np.copyto(parts.prices[:, :1], ANOTHERS, where=~np.isnan(parts.prices[:, :1]))
     draws = Draws(positions, np.array([each.propensity for each in rounds]), residuals)
     predictions = predictions_of(basis, chosen._replace(draws=draws, contexts=contexts, parts=parts))
     return predictions._replace(holdout=np.array([each.holdout for each in rounds]))

@@ -1,7 +1,7 @@
 """Makes predictions. Decides, stores and answers concurrent requests for a model together."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from service import costs
@@ -111,9 +111,8 @@ class Predictor:
     async def _predict_by_slots(self, requests: Requests) -> list[PredictAnswer | Exception]:
         answers = dict[int, PredictAnswer | Exception]()
         for top in dict.fromkeys(request.options.top for request in requests):
-            alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
-            for start in range(0, len(alike), most):
-                some = alike[start : start + most]
+            alike = [i for i, each in enumerate(requests) if each.options.top == top]
+            for some in self._together(requests, alike, self._most_together(top)):
                 answers.update(zip(some, await self._predict_alike([requests[i] for i in some]), strict=True))
         return [answers[i] for i in range(len(requests))]
 
@@ -187,6 +186,18 @@ class Predictor:
             decided.append(await environment.compute.run(model.name, decide, *args))
             self._is_compiled = True
         return decided
+
+    def _together(self, requests: Requests, indices: Sequence[int], most: int) -> list[list[int]]:
+        """Divide the indices of parsed requests into parts of at most `most`, and of limited size in the store."""
+        choice, parts, size = self._replica.model.choice, [list[int]()], 0
+        for i in indices:
+            own = choice.context_bytes(requests[i]) * (requests[i].options.top or 1)
+            if parts[-1] and (len(parts[-1]) == most or size + own > _BYTES_AT_ONCE):
+                parts.append([])
+                size = 0
+            parts[-1].append(i)
+            size += own
+        return parts
 
     def _most_together(self, slots: int | None = None) -> int:
         model = self._replica.model

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from service.contexts.registry import ShownContext
 from service.json_values import JsonObject
+from service.schemas.costs import Budget
 from service.schemas.models import Answer, FixedLabel
 from service.schemas.rounds import LoggedAction
 from service.schemas.rules import Rules
@@ -69,6 +70,13 @@ class DecisionAnswer(Answer):
     rules_left_out: Annotated[list[str] | None, Field(examples=[None])]
     """The rules that the eligible labels or actions could not obey; null if there are none, and if the distribution is
     unknown."""
+    cost: Annotated[float | None, Field(examples=[None])]
+    """What the answer cost; null if neither model nor request had costs."""
+    cost_weight: Annotated[float | None, Field(examples=[None])]
+    """λ in the decision; null without a cost, and if another policy decided."""
+    costs: Annotated[dict[str, float] | None, Field(examples=[None])]
+    """What each eligible label, or each stored action, cost; null without costs."""
+    budget: Annotated[Budget | None, Field(examples=[None])]
     holdout_policy: Annotated[Literal["uniform", "baseline"] | FixedLabel | None, Field(examples=[None])]
     """The policy of the holdout, if the holdout answered."""
     learner: JsonObject

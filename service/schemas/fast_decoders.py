@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.actions.definition import MOST_ID, SourceReader
 from service.contexts.registry import PLAIN, GivenContext, PlainContexts
-from service.error_messages.patterns import NAME, QUALIFIED_PARTS
+from service.error_messages.patterns import MOST_COST, NAME, QUALIFIED_PARTS
 from service.json_values import JsonObject
 from service.prediction_id import SINGLE, PredictionId
 from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
@@ -22,9 +22,9 @@ from service.tuples import named_tuples
 
 MOST_PLAIN = 2**18  # bytes; larger bodies are not read here: pydantic reads them, in a thread
 
-_MOST_WITH_ACTIONS = 2**15
-"""The same limit for bodies with actions: features that are not in the cache take longer to check than numbers. The
-reader of larger bodies also limits the members of each object."""
+_MOST_WITH_ACTIONS, _MOST_MEMBERS = 2**15, 1000
+"""The same limit for bodies with actions and more than `_MOST_MEMBERS` members: features that are not in the cache take
+longer to check than numbers. The reader of larger bodies also limits the members of each object, to the same number."""
 
 _MOST_UNSEEN = 4096  # maximum bytes of a body that is not searched for long exponents
 _LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
@@ -91,6 +91,8 @@ class _Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     eligible: None = None
     baseline: None = None
     policy: None = None
+    costs: None = None
+    cost_weight: None = None
     top: None = None
 
 
@@ -103,6 +105,7 @@ class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)]
     features: msgspec.Raw
     tag: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)] | None = None
+    cost: Annotated[float, msgspec.Meta(ge=0, le=MOST_COST)] | None = None
 
 
 class _Choice(_Options, kw_only=True):
@@ -153,15 +156,18 @@ class _PredictionReader:
     def __call__(self, body: bytes) -> PredictRequest | None:
         if b'"actions"' in body:
             return self._read_choice(body)
+        if _is_unusual(body):
+            return None
         for decode, of_plain in _PREDICTION:
-            given = _decoded(decode, body)
+            given = _attempt(decode, body)
             if given is not None:
                 given.context = of_plain(given.context)
                 return cast(PredictRequest, given) if _NAME.fullmatch(given.model) else None
         return None
 
     def _read_choice(self, body: bytes) -> PredictRequest | None:
-        given: Any = _attempt(_CHOICE.decode, body) if len(body) < _MOST_WITH_ACTIONS else None
+        is_short = len(body) < _MOST_WITH_ACTIONS or body.count(b":") <= _MOST_MEMBERS
+        given: Any = _attempt(_CHOICE.decode, body) if is_short else None
         if given is None or not _NAME.fullmatch(given.model):
             return None
         # Of repeated members, msgspec keeps only the last one, so the others would not be validated.
@@ -171,7 +177,8 @@ class _PredictionReader:
             given.context = _CONTEXT.validate_json(source) if (source := bytes(given.context)) else None
         except ValidationError:
             return None
-        given.actions = self._actions.read([(each.id, bytes(each.features), each.tag) for each in given.actions])
+        actions = [(each.id, bytes(each.features), each.tag, each.cost) for each in given.actions]
+        given.actions = self._actions.read(actions)
         return None if given.actions is None else cast(PredictRequest, given)
 
 
@@ -210,7 +217,11 @@ def _attempt(read: Callable[..., _T], *args: object) -> _T | None:
 
 
 def _decoded(read: Callable[[bytes], _T], body: bytes) -> _T | None:
-    return None if len(body) > _MOST_UNSEEN and _LONG_EXPONENT.search(body) else _attempt(read, body)
+    return None if _is_unusual(body) else _attempt(read, body)
+
+
+def _is_unusual(body: bytes) -> bool:
+    return len(body) > _MOST_UNSEEN and _LONG_EXPONENT.search(body) is not None
 
 
 def _feedback(given: Sequence[_Item]) -> list[DecodedFeedback] | None:

@@ -23,6 +23,7 @@ from service.contexts.registry import Features, no_features
 from service.error_messages.patterns import NAME
 from service.error_messages.values import quoted, shown
 from service.json_values import JsonObject
+from service.schemas.costs import Budget, Costs, CostWeight
 from service.schemas.problems import Problem
 from service.schemas.rules import Rules
 from service.strict_body import Body
@@ -123,6 +124,15 @@ class Policies(Body):
     """A share of the requests that another policy answers; null for none."""
     rules: Annotated[Rules | None, Field(examples=[None])] = None
     """Bounds on the probabilities of labels, of groups of labels, or of tagged actions; null for none."""
+    costs: Annotated[Costs | None, Field(examples=[None])] = None
+    """What the answers of up to 1,000 labels cost, in any unit, such as dollars; the others cost 0. Only learners that
+    estimate rewards can weigh costs: `fastcb`, `squarecb` and `epsilon-greedy-ridge`. With actions, each action of a
+    request brings its `cost`."""
+    cost_weight: CostWeight = 0.0
+    """λ, the reward that a cost of 1 is worth: the learner decides by estimated reward - λ cost. It learns only the
+    rewards, so λ may change at any time. With 0, costs are recorded, but do not count."""
+    budget: Annotated[Budget | None, Field(examples=[None])] = None
+    """A bound on the mean cost, which sets λ by itself; null for none. Needs an `on_expiry` other than `drop`."""
     freshness: Freshness = Freshness()
     """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
     predictions may lag."""

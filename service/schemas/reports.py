@@ -12,7 +12,7 @@ from service.strict_body import Body
 
 
 class EstimateAnswer(Answer):
-    """The value of a policy by one estimator: its mean reward."""
+    """The value of a policy by one estimator: its mean reward, or its mean cost."""
 
     estimator: str
     """`doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/evaluation.md."""
@@ -64,6 +64,8 @@ class PolicyValue(Answer):
     abstention: Annotated[AbstentionValue | None, Field(examples=[None])] = None
     """Null if it never abstains. An abstention has the reward 1 - c in the estimates, for the learner's
     `abstention_cost` c."""
+    cost: Annotated[EstimateAnswer | None, Field(examples=[None])] = None
+    """The mean cost of its answers by `snips`, over the rounds with a known cost; null if no round has one."""
     warnings: Annotated[list[str], Field(examples=[[]])]
     """What speaks against the estimates, in plain words. Empty if nothing does."""
 

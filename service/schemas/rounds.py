@@ -23,6 +23,7 @@ from service.contexts.registry import GivenContext, ShownContext
 from service.error_messages.patterns import GIVEN_ID, LEAST_PROPENSITY, QUALIFIED_ID, SOURCE
 from service.error_messages.values import shown
 from service.prediction_id import PredictionId
+from service.schemas.costs import Costs, CostWeight
 from service.schemas.models import _DESCRIBED, MOST_LABELS, Answer, Label, ModelName, unique
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
@@ -100,6 +101,10 @@ class PredictItem(Body):
     """The label that you would choose yourself. A holdout with the policy `baseline` answers it."""
     policy: dict[Label, Annotated[float, Field(gt=0, le=1)]] | None = None
     """The probability of each label to draw from, for a model in the mode `logging`; uniform if left out."""
+    costs: Costs | None = None
+    """What labels cost in this request, in place of the model's costs. For actions, each action has its own."""
+    cost_weight: CostWeight | None = None
+    """λ for this request, in place of the model's: the reward that a cost of 1 is worth."""
     activated: bool = True
     """Whether the prediction takes feedback at once. If not, activate it when its answer is shown; otherwise it expires
     without a round."""
@@ -262,6 +267,7 @@ class LoggedAction(Answer):
     probability: float | None
     """Its probability; null if the log keeps only the chosen action."""
     tag: Annotated[str | None, Field(examples=[None])] = None
+    cost: Annotated[float | None, Field(examples=[None])] = None
 
 
 class RoundLine(Answer):
@@ -292,6 +298,12 @@ class RoundLine(Answer):
     """The labels that the prediction could choose from; null if it could choose from every label of the model."""
     holdout: bool = False
     """Whether the holdout answered, so that the model did not learn from the round."""
+    cost: Annotated[float | None, Field(examples=[None])] = None
+    """What the answer cost; null if neither model nor request had costs."""
+    cost_weight: Annotated[float | None, Field(examples=[None])] = None
+    """λ in the decision; null without a cost, and if another policy decided, as in an import."""
+    costs: Annotated[dict[str, float] | None, Field(examples=[None])] = None
+    """The costs that the request gave, in place of the model's."""
     rounds_seen: int
     """The number of rounds in the log that the answer took into account."""
     changes_seen: int
@@ -338,6 +350,8 @@ class ImportRound(Body):
     """As in `POST /predict`."""
     actions: GivenActions | None = None
     """The actions to choose from, for a model with actions."""
+    costs: Costs | None = None
+    """As in `POST /predict`."""
     eligible: _ImportedEligible | None = None
     """The labels or actions that could be chosen; by default all that are not retired."""
     label: ActionId | None = None

@@ -146,6 +146,23 @@ class BoundAnswer(Answer):
     """What the number means, or why there is none."""
 
 
+class CostAnswer(Answer):
+    """What the answers of a model cost, and how much that weighs."""
+
+    rounds: int
+    """Rounds that the learner answered and whose answers have a cost."""
+    mean: float | None
+    """The mean cost of these rounds; null without any."""
+    latest: float | None
+    """The mean in which older rounds count less and less, by half after about 700 rounds."""
+    holdout: float | None
+    """The mean cost of the holdout's rounds; null without any."""
+    cost_weight: float | None
+    """λ as it is now: the reward that a cost of 1 is worth. A budget sets it. Null if the model has no costs."""
+    budget: float | None
+    """The mean cost to stay within; null without a budget."""
+
+
 class StatisticsAnswer(Answer):
     """What the rounds of a model say. Workers publish the sums every few seconds."""
 
@@ -186,6 +203,8 @@ class StatisticsAnswer(Answer):
     """Why there are no labels, or not all."""
     rules: Annotated[list[RuleAnswer] | None, Field(examples=[None])] = None
     """The floors and caps of the model's rules, with the rounds that they concern; null without rules."""
+    costs: Annotated[CostAnswer | None, Field(examples=[None])] = None
+    """What the answers cost; null if neither model nor rounds have costs."""
     curve: CurveAnswer
     bound: BoundAnswer
     exploration: ExplorationAnswer

@@ -3,6 +3,7 @@
 from service.environment import Environment
 from service.error_messages.values import joined, quoted
 from service.errors import ShadowNotFoundError, StoreCorruptError, TooManyShadowsError
+from service.models.costs import costs_count
 from service.models.model import Limits, Model
 from service.models.reading import reading_cost
 from service.models.rules import guarantee_of, moved_by
@@ -102,11 +103,12 @@ class Shadows:
 
 def _answer(stored: StoredModel, model: Model, shadow: StoredShadow, sums: Sums) -> ShadowAnswer:
     definition = read_definition(shadow)
-    compared = compare(sums)
+    compared, learner = compare(sums), model.shadowed_by(definition.choice).learner
+    weighs = learner.weighs_costs and costs_count(model.definition)
     return ShadowAnswer(
         name=shadow.name,
         learner=definition.learner,
-        guarantee=guarantee_of(model.shadowed_by(definition.choice).learner, moved_by(model.definition)),
+        guarantee=guarantee_of(learner, moved_by(model.definition), weighs_costs=weighs),
         created_at=moment(definition.at),
         by=definition.by,
         since_round=sums.since_round,

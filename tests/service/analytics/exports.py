@@ -16,6 +16,7 @@ MODEL = {
     "learner": {"algorithm": "fastcb"},
 }
 _TYPES = {"round": pa.int64(), "label": pa.string(), "eligible": pa.list_(pa.string()), "true_label": pa.string()}
+_TYPES |= {"cost": pa.float64(), "cost_weight": pa.float64(), "costs": pa.map_(pa.string(), pa.float64())}
 
 
 def log_columns(n: int, seed: int = 0) -> dict[str, list[Any]]:

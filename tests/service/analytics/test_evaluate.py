@@ -83,6 +83,102 @@ def test_a_learner_is_evaluated_within_the_rules_of_the_model(tmp_path: Path) ->
     assert values[1] == pytest.approx(0.21, abs=0.04)
 
 
+COSTS = {"red": 1.0, "green": 2.0, "blue": 4.0}
+
+
+def priced(columns: dict[str, list[Any]], **weight: float) -> dict[str, list[Any]]:
+    """Add what each answer cost, and λ, to all rounds but the first ten."""
+    costs = [None if i < 10 else COSTS[label] for i, label in enumerate(columns["label"])]
+    return columns | {"cost": costs} | {name: [value] * len(costs) for name, value in weight.items()}
+
+
+def test_costs_are_estimated_like_rewards(tmp_path: Path) -> None:
+    """The cost of a policy is a weighted mean of the costs of the log, in their unit; its rewards stay the same."""
+    columns = log_columns(3000)
+    policies = ("--policy", "uniform", "--policy", "constant:green", "--policy", "best-constant", "--learner", "fastcb")
+    plain = report(write_part(tmp_path / "plain.parquet", columns), *policies)
+    found = report(write_part(tmp_path / "log.parquet", priced(columns)), *policies)
+    assert [each.cost for each in plain.policies] == [None] * 5
+    assert numbers_of(found) == numbers_of(plain)
+    costs = {each.policy: each.cost for each in found.policies}
+    ends = {name: (cost.low or 0.0, cost.value, cost.high or 0.0) for name, cost in costs.items() if cost is not None}
+    assert len(ends) == 5
+    assert ends["constant"] == pytest.approx((2.0, 2.0, 2.0))
+    assert ends["best_constant"] == pytest.approx((4.0, 4.0, 4.0))
+    assert ends["served"][1] == pytest.approx(np.mean([COSTS[label] for label in columns["label"][10:]]))
+    low, value, high = ends["uniform"]
+    assert 2.2 < low < value < high < 2.5  # 7/3
+    assert ends["learner fastcb"][1] > 3.3  # it prefers the label with the best rewards, which is the dearest
+    split = report(write_folder(tmp_path / "parts", priced(columns), [0, 5, 1200]), *policies)
+    assert [each.cost and each.cost.value for each in split.policies] == pytest.approx([e[1] for e in ends.values()])
+    said = run(tmp_path / "log.parquet", *policies)
+    assert said.count("mean cost") == 5
+    assert "mean cost" not in run(tmp_path / "plain.parquet", *policies)
+    free = columns | {"cost": [0.0] * 3000}
+    assert [each.cost and each.cost.value for each in report(write_part(tmp_path / "free.parquet", free)).policies] == [
+        0.0, 0.0, 0.0,
+    ]  # fmt: skip
+
+
+def cost_of(source: Path, *options: str) -> float:
+    (found,) = [each.cost for each in report(source, *options).policies if each.policy.startswith("learner")]
+    assert found is not None
+    return found.value
+
+
+def test_a_learner_is_evaluated_with_the_costs_and_weights_of_the_log(tmp_path: Path) -> None:
+    """The model's costs count where a round has none, times the λ of the round. Other learners ignore them."""
+    columns, model = log_columns(3000), MODEL | {"costs": COSTS}
+    parts = [
+        write_part(tmp_path / "free.parquet", priced(columns, cost_weight=0.0), model),
+        write_part(tmp_path / "dear.parquet", priced(columns, cost_weight=1.0), model),
+    ]
+    for learner in ("fastcb", "squarecb"):
+        free, dear = [cost_of(part, "--learner", learner) for part in parts]
+        assert (free > 3.0, dear < 1.3) == (True, True), (learner, free, dear)
+    free, dear = [cost_of(part, "--learner", "gaptron") for part in parts]
+    assert free == dear
+    given = {"red": 2.0, "green": 0.0, "blue": 2.0}
+    own = priced(columns, cost_weight=1.0) | {"costs": [given] * 3000, "cost": [given[k] for k in columns["label"]]}
+    answer = report(write_part(tmp_path / "own.parquet", own, model), "--learner", "fastcb")
+    assert value(answer, "learner fastcb", "snips") == pytest.approx(0.5, abs=0.05)  # green, which is free there
+    lines = [
+        json.dumps({"rounds_seen": 0} | dict(zip(own, row, strict=True))) for row in zip(*own.values(), strict=True)
+    ]
+    (tmp_path / "own.ndjson").write_text("\n".join(line.replace('"[', "[").replace(']"', "]") for line in lines))
+    again = report(tmp_path / "own.ndjson", "--learner", "fastcb")
+    assert value(again, "learner fastcb", "snips") == pytest.approx(0.5, abs=0.05)
+    costs = [{each.policy: each.cost for each in one.policies} for one in (answer, again)]
+    assert costs[0]["served"] == costs[1]["served"]
+
+
+def test_a_learner_is_evaluated_within_the_budget_of_the_model(tmp_path: Path) -> None:
+    """Its own λ counts, not that of the log."""
+    columns = priced(log_columns(6000), cost_weight=0.0) | {"rounds_seen": list(range(6000))}
+    for budget in (1.5, 2.5):
+        model = MODEL | {"costs": COSTS, "budget": {"cost": budget}}
+        found = cost_of(write_part(tmp_path / f"{budget}.parquet", columns, model), "--learner", "fastcb")
+        assert found == pytest.approx(budget, abs=0.12), budget
+
+
+def test_impossible_costs_are_named_with_their_row(tmp_path: Path) -> None:
+    columns, model = priced(log_columns(60), cost_weight=0.5), MODEL | {"costs": COSTS}
+    wrong: list[tuple[str, Any, str]] = [
+        ("cost", -1.0, "cost: got -1.0; must be from 0 to 1,000,000"),
+        ("cost", float("inf"), "cost: got inf; must be finite"),
+        ("cost_weight", -0.5, "cost_weight: got -0.5; must be from 0"),
+        ("cost_weight", 1e7, "cost_weight: got 10000000.0; must be from 0"),
+        ("costs", {"red": -1.0}, "costs.red: got -1.0; must be from 0"),
+        ("costs", {"red": None}, "costs.red: got None; must be a number"),
+        ("costs", {"black": 1.0}, "costs: got 'black'; the labels of the model are red, green, blue"),
+    ]
+    for name, number, said in wrong:
+        column = [*columns.get(name, [None] * 60)]
+        column[20] = number
+        part = write_part(tmp_path / "log.parquet", columns | {name: column}, model)
+        assert f"log.parquet: row 21: {said}" in refused(part, "--learner", "fastcb"), name
+
+
 def test_the_reward_model_knows_named_features(tmp_path: Path) -> None:
     """The features that occur count, not the indices that they are hashed to; too many are left out."""
     rng = np.random.default_rng(4)

@@ -15,6 +15,7 @@ from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
 from service.schemas.rules import Rules
 from service.store.records.codecs import label_codec
 from service.store.records.layout import FEEDBACK
+from service.store.records.optional_fields import OptionalFields
 from service.store.records.round_table import Table, row_dtype
 
 LABELS = ("a", "b", "c")
@@ -42,7 +43,7 @@ def counted(
 ) -> RoundStatistics:
     counting = StatisticsAccumulator(labels, 3200.0)
     for rows in parts:
-        counting.take(rows, np.empty((len(rows), 0), np.bool_) if eligible is None else eligible)
+        counting.take(rows, OptionalFields(np.empty((len(rows), 0), np.bool_) if eligible is None else eligible))
     counting.use(labels, np.array([k not in retired for k in range(labels)]))
     return counting.counts()
 

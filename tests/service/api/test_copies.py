@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import load
 
 from learners.algorithms.improper.folklore import Folklore
+from learners.algorithms.regression.fastcb import FastCb
 from learners.base import Problem
 from learners.codec import encode_state
 from learners.registry import ALL_LEARNERS
@@ -24,7 +25,7 @@ from service.store.redis.redis_store import RedisStore
 from service.store.values import MOST_KEPT, Snapshot
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.rounds.test_every_learner import create, play, truth_of
-from tests.service.sample_models import definition
+from tests.service.sample_models import LABELS, definition
 from tests.service.workers import Clock, worker
 from toolkit.repair import search
 
@@ -74,6 +75,54 @@ async def test_a_copy_continues_where_the_model_was(api: Api, store: RedisStore,
     before, any_version = await api.distribution(), {"If-Match": "*"}
     body_of(await copy.request("POST", f"/models/{copy.name}/reset", json={}, headers=any_version), 200)
     assert await api.distribution() == before
+
+
+async def weight_of(api: Api) -> float:
+    """Return λ in a new decision."""
+    made = body_of(await api.predict(), 200)["prediction_id"]
+    found: float = body_of(await api.get(f"/predictions/{made}"), 200)["cost_weight"]
+    return found
+
+
+@pytest.mark.parametrize("learner", ["fastcb", "squarecb", "epsilon-greedy-ridge"])
+async def test_copies_keep_costs_budget_and_weight(api: Api, learner: str) -> None:
+    """A rollback restores λ, and a reset forgets it."""
+    costs, silence = dict.fromkeys(LABELS, 1.0), {"on_expiry": "incorrect", "window_seconds": 600}
+    paced = {"costs": costs, "budget": {"cost": 0.4}, **silence, "learn": "on_arrival"}
+    body_of(await api.create(learner=learner, freshness={"max_lag_seconds": 1e-9}, **paced), 201)
+    first = await weight_of(api)
+    await api.learn(8)
+    body_of(await api.post(f"/models/{api.name}/snapshots", id="kept"), 201)
+    kept = await weight_of(api)
+    await api.learn(8)
+    later = await weight_of(api)
+    assert first == pytest.approx(0.1 / 0.4)
+    assert first < kept < later
+    body_of(await api.post(f"/models/{api.name}/clone", name=f"{api.name}-clone"), 201)
+    body_of(await api.named(f"{api.name}-file").imported(await api.exported()), 201)
+    source, weights = await api.model(), set[float]()
+    for copy in (api.named(f"{api.name}-clone"), api.named(f"{api.name}-file")):
+        made = await copy.model()
+        assert all(made[key] == source[key] for key in ("costs", "budget", "cost_weight", "on_expiry"))
+        assert await weight_of(copy) == later
+    for each in (api, api.named(f"{api.name}-clone"), api.named(f"{api.name}-file")):
+        await each.learn(3)  # all labels cost the same
+        weights.add(await weight_of(each))
+    assert len(weights) == 1
+    any_version = {"If-Match": "*"}
+    for how, body, expected in [("rollback", {"snapshot": "kept"}, kept), ("reset", {}, first)]:
+        path = f"/models/{api.name}/{how}"
+        body_of(await api.request("POST", path, json=body, headers=any_version), 200)
+        assert await weight_of(api) == expected
+
+
+async def test_a_copy_keeps_costs_without_a_budget(api: Api) -> None:
+    body_of(await api.create(learner="fastcb", costs={"red": 2.0}, cost_weight=0.5), 201)
+    body_of(await api.post(f"/models/{api.name}/clone", name=f"{api.name}-clone"), 201)
+    body_of(await api.named(f"{api.name}-file").imported(await api.exported()), 201)
+    for copy in (api.named(f"{api.name}-clone"), api.named(f"{api.name}-file")):
+        assert [(await copy.model())[key] for key in ("costs", "cost_weight", "budget")] == [{"red": 2.0}, 0.5, None]
+        assert await weight_of(copy) == 0.5
 
 
 @pytest.mark.parametrize("algorithm", ["fastcb", "soba", "gaptron"])
@@ -492,6 +541,16 @@ async def refused(client: httpx2.AsyncClient, name: str, array: str, value: floa
     body_of(await api.create(learner={"algorithm": "folklore"}), 201)
     cases = dict(corrupted(await api.exported(), [value]))
     problem_of(await copy.imported(cases[f"{array}{slice(None)} = {value}"]), 422, "invalid-model-file")
+
+
+@pytest.mark.parametrize("place", [2, 3, 4])
+def test_a_state_with_an_impossible_pace_is_refused(place: int) -> None:
+    """A mean lag, a number of rounds or a budget below 0 could divide by 0."""
+    learner = FastCb(problem=Problem(3, 2))
+    state = learner.init()
+    state.pacing[place] = -1.0
+    with pytest.raises(ModelFileError, match="its state: pacing"):
+        foreign_state(learner, memoryview(encode_state(learner, state)), decides=True)
 
 
 UNBOUNDED = ["fastcb", "squarecb", "epsilon-greedy-ridge", "folklore", "folklore-bandit", "soba-low-rank", "uniform"]

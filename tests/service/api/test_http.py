@@ -47,7 +47,8 @@ async def test_a_line_of_the_log_matches_the_answer(api: Api) -> None:
     assert line.pop("context") == [3.0, 4.0, 0.0]
     assert [datetime.fromisoformat(line.pop(f"{at}_at")).timestamp() for at in ("predicted", "feedback")] == [START] * 2
     same = {key: answer[key] for key in ("prediction_id", "label", "propensity", "rounds_seen")}
-    none = dict.fromkeys(("true_label", "labels", "true_labels", "actions", "action_count", "eligible"))
+    named = ("true_label", "labels", "true_labels", "actions", "action_count", "eligible")
+    none = dict.fromkeys((*named, "cost", "cost_weight", "costs"))
     outcome = {"outcome": "feedback", "correct": False, "abstained": False, "reward": 0.0}
     assert line == {"round": 1, "holdout": False, "changes": 0, "changes_seen": 0} | none | outcome | same
 

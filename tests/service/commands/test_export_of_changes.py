@@ -109,6 +109,60 @@ def change_all(life: Life) -> None:
     life.judge()
 
 
+def price_all(life: Life) -> None:
+    """Let predictions with costs of the request, with its λ, and of the model wait while the model's costs change."""
+    life.live()
+    life.predict(6)
+    life.predict(6, costs={"b": 2.5, "c": 0.5})
+    life.predict(6, cost_weight=3.0)
+    life.change(costs={"a": 0.8, "b": 0.1}, cost_weight=1.0)
+    life.predict(6, costs={"a": 4.0}, cost_weight=0.5, eligible=["a", "c"])
+    life.live()
+    life.judge(20)
+    life.change(labels={"add": ["d"]}, costs={"a": 0.8, "d": 0.6})
+    life.live()
+    life.change(cost_weight=0.0, budget={"cost": 0.4})
+    life.live(8)
+    life.predict(6, costs={"a": 0.1, "d": 0.9})
+    life.change(budget={"cost": 0.2}, holdout={"fraction": 0.3, "policy": "uniform"})
+    life.live(8)
+    life.change(costs=None, budget=None, holdout=None)
+    life.predict(6, costs={"c": 1.0}, cost_weight=2.0)
+    life.live()
+    life.judge()
+
+
+PRICED: dict[str, Any] = {"costs": {"a": 0.3}, "cost_weight": 0.5, "on_expiry": "incorrect", "window_seconds": 1000.0}
+
+
+@pytest.mark.parametrize("algorithm", ["fastcb", "squarecb", "epsilon-greedy-ridge"])
+def test_decisions_with_costs_are_known_after_changes(live: Served, name: str, tmp_path: Path, algorithm: str) -> None:
+    """Parquet and JSON lines have what each decision weighed, and what its answer cost."""
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
+        life = Life(client, name, learner=algorithm, learn="on_arrival", **PRICED)
+        price_all(life)
+        result = life.export(live.url, tmp_path / "out.parquet")
+        life.export(live.url, tmp_path / "out.ndjson")
+    rows = rows_of(tmp_path / "out.parquet")
+    assert (result["distributions"], result["reason"]) == (result["rounds"], None)
+    assert life.check(rows, list("abcd")) == []
+    lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
+    names = ("cost", "cost_weight", "costs")
+    found = [[row[key] and dict(row[key]) if key == "costs" else row[key] for key in names] for row in rows]
+    assert found == [[line[key] for key in names] for line in lines]
+    for costs in ({"a": 4.0}, {"a": 0.1, "d": 0.9}, {"c": 1.0}):
+        assert sum(each[2] == costs for each in found) == 6
+    given = [(row["cost"], dict(row["costs"]), row["label"]) for row in rows if row["costs"] is not None]
+    assert all(cost == costs[label] for cost, costs, label in given if label in costs)
+    assert [None, None, None] in found  # without costs at the end
+    weights = [weight for _, weight, _ in found]
+    assert weights.count(3.0) == 6
+    assert len({*weights} - {0.5, 1.0, 2.0, 3.0, None}) > 10  # of the budget
+    schema = pytest.importorskip("pyarrow.parquet").read_schema(tmp_path / "out.parquet")
+    types = ["double", "double", "map<string, double ('costs')>"]
+    assert [str(schema.field(key).type) for key in names] == types
+
+
 def test_every_distribution_is_known_after_changes(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for kind, learner in LEARNERS.items():

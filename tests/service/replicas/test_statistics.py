@@ -20,6 +20,7 @@ from service.replicas.statistics import (
 from service.replicas.sums import EPOCH, EVERY_DRAW, MOST_BUCKETS, MOST_LABELS, joined
 from service.store.records.codecs import label_codec
 from service.store.records.layout import EXPIRED, FEEDBACK, HOLDOUT
+from service.store.records.optional_fields import OptionalFields
 from service.store.records.round_table import Table, row_dtype
 
 K, WINDOW, START = 300, 3200.0, 1_800_000_000.0
@@ -58,7 +59,7 @@ def counted(rows: Table, labels: int | None = K) -> Any:
 
 
 def take(counting: StatisticsAccumulator, rows: Table) -> None:
-    counting.take(rows, np.empty((len(rows), 0), np.bool_))
+    counting.take(rows, OptionalFields(np.empty((len(rows), 0), np.bool_)))
 
 
 def test_counts_match_a_plain_loop() -> None:
@@ -77,7 +78,7 @@ def test_counts_match_a_plain_loop() -> None:
 @pytest.mark.parametrize("restricted", [False, True])
 def test_weights_are_those_of_uniform_draws(restricted: bool) -> None:
     counting = statistics()
-    counting.take(ROWS, ELIGIBLE if restricted else np.empty((len(ROWS), 0), np.bool_))
+    counting.take(ROWS, OptionalFields(ELIGIBLE if restricted else np.empty((len(ROWS), 0), np.bool_)))
     chance, ours = counting.counts().chance, OURS & KNOWN
     w = 1.0 / ROWS["propensity"][ours] / (ELIGIBLE.sum(axis=1)[ours] if restricted else K)
     reward = ROWS["reward"][ours]
@@ -88,7 +89,7 @@ def test_weights_are_those_of_uniform_draws(restricted: bool) -> None:
 
 def test_eligible_rounds_are_those_with_a_weight_outside_the_holdout() -> None:
     counting = statistics()
-    counting.take(ROWS, ELIGIBLE)
+    counting.take(ROWS, OptionalFields(ELIGIBLE))
     take(counting, ROWS)
     weighed, n = ELIGIBLE[OURS & KNOWN].sum(axis=0), (OURS & KNOWN).sum()
     found, answered = counting.counts().eligible, ROWS["output"]
@@ -163,11 +164,11 @@ def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> 
     Prometheus reads a decreasing counter as a restart.
     """
     once, cut, before = statistics(), statistics(), [0.0] * 3
-    once.take(ROWS[:n], ELIGIBLE[:n])
+    once.take(ROWS[:n], OptionalFields(ELIGIBLE[:n]))
     whole = once.counts()
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
-        cut.take(ROWS[part], ELIGIBLE[part])
+        cut.take(ROWS[part], OptionalFields(ELIGIBLE[part]))
         counts = cut.counts()
         chance = counts.chance
         sums = [counts.delay_seconds, *(sum(each[EVERY_DRAW]) for each in (chance.weights, chance.reward_weights))]

@@ -158,6 +158,110 @@ async def test_rounds_with_actions_are_imported(client: httpx2.AsyncClient, name
     assert field_of(unknown) == "rounds.0.true_label"
 
 
+async def weight_of(client: httpx2.AsyncClient, name: str, **asked: Any) -> Any:
+    """Return λ in a new decision."""
+    made = await post(client, "/predict", 200, model=name, **asked)
+    return (await client.get(f"/predictions/{made['prediction_id']}")).raise_for_status().json()["cost_weight"]
+
+
+async def test_imported_rounds_have_their_costs(client: httpx2.AsyncClient, name: str) -> None:
+    """A logged round has no λ, because another policy decided it. If the model draws the label, its λ counts."""
+    await create(client, name, costs={"a": 1.0, "b": 0.5}, cost_weight=0.25)
+    (given,) = labelled(1)
+    rounds = LOGGED, LOGGED | {"costs": {"b": 3, "c": 2.0}}, given, given | {"costs": {"a": 2, "b": 2, "c": 2}}
+    await add(client, name, 0, *rounds)
+    first, second, third, fourth = [
+        [line[key] for key in ("cost", "cost_weight", "costs")] for line in await lines(client, name)
+    ]
+    assert (first, second) == ([0.5, None, None], [3.0, None, {"b": 3.0, "c": 2.0}])
+    label = (await lines(client, name))[2]["label"]
+    assert third == [{"a": 1.0, "b": 0.5, "c": 0.0}[label], 0.25, None]
+    assert fourth == [2.0, 0.25, {"a": 2.0, "b": 2.0, "c": 2.0}]
+
+
+async def test_rounds_of_another_policy_do_not_move_a_budget(
+    client: httpx2.AsyncClient, store_url: str, name: str
+) -> None:
+    """Every worker computes the same λ."""
+    paced = {"costs": {"a": 1.0, "b": 1.0, "c": 1.0}, "budget": {"cost": 0.5}, "on_expiry": "incorrect"}
+    await create(client, name, window_seconds=600, **paced)
+    context = {"context": [1.0, 0.5]}
+    first = await weight_of(client, name, **context)
+    await add(client, name, 0, *logged(200))
+    assert await weight_of(client, name, **context) == first == pytest.approx(0.1 / 0.5)
+    await add(client, name, 200, *labelled(200))
+    assert await weight_of(client, name, **context) > 1.5 * first
+    async with worker(store_url) as other:
+        assert await weight_of(other, name, **context) == await weight_of(client, name, **context)
+
+
+async def test_imported_actions_have_their_costs(client: httpx2.AsyncClient, name: str) -> None:
+    named = {"features": {"kind": "named"}}
+    await post(client, "/models", 201, name=name, actions=named | {"log_actions": "all"}, cost_weight=0.5)
+    actions = [{"id": "red", "features": {"f": 1}, "cost": 2.0}, {"id": "blue", "features": {"f": 2}, "tag": "t"}]
+    await add(client, name, 0, {"actions": actions, "label": "red", "propensity": 0.5, "correct": True})
+    await add(client, name, 1, {"actions": actions, "true_label": "blue"})
+    logged, drawn = await lines(client, name)
+    assert (logged["cost"], logged["cost_weight"], logged["costs"]) == (2.0, None, None)
+    assert [each["cost"] for each in logged["actions"]] == [2.0, None]
+    assert (drawn["cost"], drawn["cost_weight"]) == ({"red": 2.0, "blue": 0.0}[drawn["label"]], 0.5)
+
+
+WRONG_COSTS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown label": ({"z": 1.0}, ".z"),
+    "negative": ({"a": -1.0}, ".a"),
+    "above the limit": ({"b": 1e7}, ".b"),
+    "a text": ({"b": "1"}, ".b"),
+    "null": ({"b": None}, ".b"),
+    "retired": ({"old": 1.0}, ".old"),
+    "a list": ([1.0], ""),  # type: ignore[dict-item]
+}
+
+
+async def test_wrong_costs_stop_the_whole_request(client: httpx2.AsyncClient, name: str) -> None:
+    await create(client, name, labels=["a", "b", "c", "old"])
+    retired = await client.patch(f"/models/{name}", json={"labels": {"retire": ["old"]}}, headers={"if-match": "*"})
+    assert retired.status_code == 200
+    for what, (costs, field) in WRONG_COSTS.items():
+        for given in (LOGGED, labelled(1)[0]):
+            refused = await add(client, name, 0, *logged(500), given | {"costs": costs}, status=422)
+            assert field_of(refused) == f"rounds.500.costs{field}", (what, refused)
+    for number in ("1e999", "-1e999", "NaN"):
+        body = json.dumps({"source": "file", "offset": 0, "rounds": [LOGGED | {"costs": {"a": 0}}]})
+        content = body.replace('"a": 0', f'"a": {number}')
+        answer = await client.post(
+            f"/models/{name}/rounds", content=content, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code in {400, 422}, number
+    for field, value in (("cost_weight", 1.0), ("cost", 1.0)):
+        assert field_of(await add(client, name, 0, LOGGED | {field: value}, status=422)) == f"rounds.0.{field}"
+    assert (await client.get(f"/models/{name}/imports")).json() == {"imports": []}
+    assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == 0
+
+
+async def test_costs_that_no_learner_weighs_are_refused(client: httpx2.AsyncClient, name: str) -> None:
+    await create(client, name, learner="gaptron")
+    refused = await add(client, name, 0, LOGGED, LOGGED | {"costs": {"a": 1.0}}, status=422)
+    assert field_of(refused) == "rounds.1.costs"
+    assert "gaptron estimates no rewards to weigh costs against" in refused["detail"]
+    named, chosen = {"features": {"kind": "named"}}, {"label": "x", "propensity": 1.0, "correct": True}
+    dear: list[dict[str, Any]] = [{"id": "w", "features": {}}, {"id": "x", "features": {}, "cost": -1.0}]
+    await post(client, "/models", 201, name=f"{name}-actions", actions=named)
+    for actions, more, field in [
+        (dear, {}, "rounds.0.actions.1.cost"),
+        ([*dear[:1], {"id": "x", "features": {}}], {"costs": {"x": 1.0}}, "rounds.0.costs"),
+    ]:
+        refused = await add(client, f"{name}-actions", 0, {"actions": actions, **chosen, **more}, status=422)
+        assert field_of(refused) == field
+    paced = {"budget": {"cost": 1.0}, "on_expiry": "incorrect", "window_seconds": 600}
+    await post(client, "/models", 201, name=f"{name}-paced", actions=named, **paced)
+    dear[1]["cost"] = 1.0
+    refused = await add(client, f"{name}-paced", 0, {"actions": dear, **chosen}, status=422)
+    assert field_of(refused) == "rounds.0.actions.0.cost"
+    for each in (name, f"{name}-actions", f"{name}-paced"):
+        assert (await client.get(f"/models/{each}")).json()["rounds_seen"] == 0
+
+
 async def test_an_import_follows_changes(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
     """Labels that another worker added are known, and retired ones are refused."""
     await create(client, name)

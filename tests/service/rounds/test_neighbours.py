@@ -132,8 +132,8 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
 
-    def decide_unchecked(self, state: Any, contexts: Any, eligible: Any) -> Decisions:
-        distributions, evidence = self._learner.decide_unchecked(state, contexts, eligible)
+    def decide_unchecked(self, state: Any, contexts: Any, eligible: Any, prices: Any) -> Decisions:
+        distributions, evidence = self._learner.decide_unchecked(state, contexts, eligible, prices)
         bad = contexts.values.reshape(contexts.n, -1)[:, 0] < 0.0
         if self._how == "raises" and bad.any():
             raise FloatingPointError("cannot decide")

@@ -238,6 +238,17 @@ def contexts_of(contexts: list[Any]) -> list[Any] | None:
         return None
 
 
+def test_actions_with_many_numbers_are_read_here() -> None:
+    """A large body with few members, such as vectors, is read where the features of known actions are cached."""
+    numbers = ", ".join(["0.25"] * 20_000)
+    read = plain_reader(PredictRequest)
+    body = f'{{"model": "m", "actions": [{{"id": "a", "features": {{"look": [{numbers}]}}}}]}}'.encode()
+    assert read is not None
+    given: Any = read(body)
+    assert given.actions[0].features == {"look": [0.25] * 20_000}
+    assert given.actions[0].source is not None
+
+
 def test_many_actions_are_left_to_pydantic() -> None:
     """A large body with actions is read in a thread, because its features may all be new."""
     action = '{"id": "%d", "features": {"a": %d}}'

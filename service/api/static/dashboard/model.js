@@ -18,7 +18,7 @@ export class ModelView {
     this.polls = 0;
     this.chart = new RewardChart();
     this.parts = Object.fromEntries(
-      ["verdict", "warnings", "tiles", "legend", "curve", "labels", "note", "rules", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
+      ["verdict", "warnings", "tiles", "legend", "curve", "labels", "note", "rules", "costs", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
         (part) => [part, h(part === "legend" ? "ul" : "div", { class: part })],
       ),
     );
@@ -53,7 +53,7 @@ export class ModelView {
       p.warnings,
       p.tiles,
       section("s-curve", "Reward over rounds", this.chart.element, p.legend, p.curve),
-      section("s-labels", "Labels", p.labels, p.note, p.rules),
+      section("s-labels", "Labels", p.labels, p.note, p.rules, p.costs),
       h("div", { class: "columns" },
         section("s-propensities", "Propensities", p.certainty, p.propensities),
         section("s-delays", "Delay of feedback", p.delays)),
@@ -79,6 +79,7 @@ export class ModelView {
     put(p.labels, statistics.labels ? labelTable(statistics) : []);
     put(p.note, statistics.labels_note ? h("p", { class: "hint" }, statistics.labels_note) : []);
     put(p.rules, statistics.rules?.length ? ruleTable(statistics.rules) : []);
+    put(p.costs, statistics.costs ? costPairs(statistics.costs) : []);
     put(p.certainty, certainty(statistics));
     put(p.propensities, histogram(statistics.propensities.counts.slice(0, -1), statistics.propensities.bounds.map((b) => `≤ ${b}`)));
     put(p.delays,
@@ -170,6 +171,14 @@ function ruleTable(rules) {
   const rows = rules.map(({ rule, share, latest_share: latest }) =>
     h("tr", {}, h("th", { scope: "row" }, named(rule)), right(format.percent(share)), right(format.percent(latest))));
   return table("Rules", ["Rule", rightHead("Probability"), rightHead("Share of latest")], rows, "rules");
+}
+
+function costPairs({ mean, latest, holdout, budget, cost_weight: weight }) {
+  return h("dl", { class: "pairs", "aria-label": "Costs" },
+    pair("Mean cost", format.decimal(mean, 4)), pair("Latest rounds", format.decimal(latest, 4)),
+    ...(holdout === null ? [] : [pair("Holdout", format.decimal(holdout, 4))]),
+    ...(budget === null ? [] : [pair("Budget", format.decimal(budget, 4))]),
+    pair("Weight of costs", format.decimal(weight, 4)));
 }
 
 function certainty(t) {

@@ -6,10 +6,14 @@ import { h, put } from "./dom.js";
 import * as format from "./format.js";
 
 const EXAMPLES = {
-  named: () => ({ user: { age: 41, country: "FR" } }),
+  named: (features) => ({ user: { age: 41, country: "FR" }, ...zeros(features.fields ?? {}) }),
   dense: (features) => Array(Math.min(features.size, 50)).fill(0),
   sparse: () => ({ indices: [0], values: [1] }),
 };
+// A vector of zeros for each field that must have one.
+const zeros = (fields) => Object.fromEntries(Object.entries(fields)
+  .filter(([, field]) => field.type === "vector" && field.required)
+  .map(([path, field]) => [path, Array(field.size).fill(0)]));
 const MOST_LABELS = 256; // to choose the true one from
 const ACTIONS = [{ id: "first", features: {} }, { id: "second", features: {} }];
 
