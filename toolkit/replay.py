@@ -54,6 +54,9 @@ def replay(
     without_abstentions: Annotated[
         bool, typer.Option("--without-abstentions", help="Leave out the rounds in which the model abstained.")
     ] = False,
+    without_costs: Annotated[
+        bool, typer.Option("--without-costs", help="Leave out costs, as for a learner that cannot weigh them.")
+    ] = False,
     source: Annotated[str | None, typer.Option(help="The identity of the rounds; by default a digest.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Maximum rounds in a request.")] = 500,
     limit: Annotated[int | None, typer.Option(min=0, help="Only the first rows of the file.")] = None,
@@ -65,9 +68,8 @@ def replay(
     Rounds with a propensity are learned as logged. For rows with only a true label, the model draws the label itself.
     """
     features, text = options.names_in(feature_columns), options.names_in(text_columns)
-    chosen = Chosen(
-        label_column, propensity_column, reward_column, features, feature_prefix, text, not without_abstentions
-    )
+    names = label_column, propensity_column, reward_column, features, feature_prefix, text
+    chosen = Chosen(*names, abstentions=not without_abstentions, costs=not without_costs)
     if costs not in ("negate", "complement"):
         fail(f"--costs: got {costs!r}; must be negate or complement")
     reader = open_reader(file, format_, chosen, costs, action_id)

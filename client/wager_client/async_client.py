@@ -66,6 +66,8 @@ class AsyncWager(Configured[AsyncTransport]):
         activated: bool | None = None,
         baseline: str | None = None,
         policy: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        cost_weight: float | None = None,
         include_distribution: bool | None = None,
         default: Default | None = None,
     ) -> Prediction:
@@ -79,6 +81,8 @@ class AsyncWager(Configured[AsyncTransport]):
             activated=activated,
             baseline=baseline,
             policy=policy,
+            costs=costs,
+            cost_weight=cost_weight,
             include_distribution=include_distribution,
         )
         try:

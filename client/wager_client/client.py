@@ -83,6 +83,8 @@ class Wager(Configured[SyncTransport]):
         activated: bool | None = None,
         baseline: str | None = None,
         policy: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        cost_weight: float | None = None,
         include_distribution: bool | None = None,
         default: Default | None = None,
     ) -> Prediction:
@@ -94,13 +96,16 @@ class Wager(Configured[SyncTransport]):
             model: the model's name.
             context: a dictionary of features, a list of numbers, or a dictionary with the lists `indices` and `values`;
                 None for a model without features.
-            actions: the actions to choose from, each with `id` and `features`, for a model with actions.
+            actions: the actions to choose from, each with `id` and `features`, and optionally `tag` and `cost`, for a
+                model with actions.
             eligible: the labels or action ids to choose from; None for all.
             top: how many different labels or actions to return, in order; None for a single answer.
             prediction_id: your own id for the prediction; None to have the client generate one.
             activated: False to have the service refuse feedback until `activate` is called.
             baseline: the label that you would choose yourself; a holdout with the policy `baseline` answers it.
             policy: the probability with which a model in the mode `logging` draws each label.
+            costs: what labels cost in this request, in place of the model's costs.
+            cost_weight: the reward that a cost of 1 is worth in this request, in place of the model's `cost_weight`.
             include_distribution: True to return the probability of each label.
             default: the answer if the service is away; with `top`, the answers in order.
         """
@@ -113,6 +118,8 @@ class Wager(Configured[SyncTransport]):
             activated=activated,
             baseline=baseline,
             policy=policy,
+            costs=costs,
+            cost_weight=cost_weight,
             include_distribution=include_distribution,
         )
         try:

@@ -64,14 +64,29 @@ class Operation(Generic[T]):
     quick: bool = False
 
     def content(self) -> bytes | None:
-        """Encode the body. Raises `ValueError` for NaN or infinity, `TypeError` for values that JSON cannot express."""
-        return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+        """Encode the body; arrays become lists.
+
+        Raises `ValueError` for NaN or infinity, `TypeError` for values that JSON cannot express.
+        """
+        return None if self.body is None else json.dumps(self.body, allow_nan=False, default=_plain).encode()
 
     def result(self, answer: Answer) -> T:
         """Read an answer. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` if the answer is unreadable."""
         if 200 <= answer.status < 300:
             return self.read(answer)
         raise problem_of_answer(*answer)
+
+
+def _plain(value: object) -> Any:
+    """Convert an array or a number of numpy, or of a similar package."""
+    if not callable(convert := getattr(value, "tolist", None)):
+        raise TypeError(f"got an object of the type {type(value).__name__}, which JSON cannot express")
+    return convert()
+
+
+def _of_model(name: str) -> dict[str, str]:
+    """Return the header in which a load balancer finds the model, however long the body is."""
+    return {"Wager-Model": quote(name, safe="")}
 
 
 def repeatable(operation: Operation[T]) -> Operation[T]:
@@ -151,7 +166,8 @@ def predict(model: str, item: Json, default: Default | None = None) -> Operation
     checks.default(default)
     body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
     asked = _full_id(model, body)
-    return Operation("POST", "/predict", lambda answer: _read(Prediction, answer.json(), asked), body, quick=True)
+    sent = body, _of_model(model)
+    return Operation("POST", "/predict", lambda answer: _read(Prediction, answer.json(), asked), *sent, quick=True)
 
 
 def _full_id(model: str, item: Json) -> str:
@@ -184,13 +200,15 @@ def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Predictio
             item["prediction_id"] = new_id()
     body = {"model": checks.model_name(model), "items": listed}
     asked = [_full_id(model, item) for item in listed]
-    return Operation("POST", "/predict/batch", _items(Prediction, "predictions", asked), body, quick=True)
+    read_all = _items(Prediction, "predictions", asked)
+    return Operation("POST", "/predict/batch", read_all, body, _of_model(model), quick=True)
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
     """Build the request that sends feedback. A repeat is harmless: the service reports a duplicate."""
-    asked = str(item.prediction_id)
-    return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), item.body(), quick=True)
+    asked, body = str(item.prediction_id), item.body()
+    model = _of_model(asked.partition(":")[0])
+    return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), body, model, quick=True)
 
 
 IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answer
@@ -213,13 +231,14 @@ def _feedback_item(name: str, given: object) -> FeedbackItem:
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
     """Build the request that sends a batch. Items for default answers are not sent, and have the result `IGNORED`."""
     bodies = [item.body() for item in items if item.prediction_id is not None]
-    read_sent = _items(Feedback, "results", [body["prediction_id"] for body in bodies])
+    ids = [body["prediction_id"] for body in bodies]
+    read_sent, model = _items(Feedback, "results", ids), _of_model(ids[0].partition(":")[0]) if ids else {}
 
     def read_all(answer: Answer) -> list[Feedback | ProblemError]:
         results = iter(read_sent(answer))
         return [IGNORED if item.prediction_id is None else next(results) for item in items]
 
-    return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, quick=True)
+    return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, model, quick=True)
 
 
 def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[Answer], list[ResultT | ProblemError]]:
@@ -237,9 +256,9 @@ def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[An
 
 def activate(prediction_id: str) -> Operation[Activation]:
     """Build the request that activates a prediction."""
-    body = {"prediction_id": prediction_id}
+    sent = {"prediction_id": prediction_id}, _of_model(prediction_id.partition(":")[0])
     return Operation(
-        "POST", "/activate", lambda answer: _read(Activation, answer.json(), prediction_id), body, quick=True
+        "POST", "/activate", lambda answer: _read(Activation, answer.json(), prediction_id), *sent, quick=True
     )
 
 

@@ -145,6 +145,9 @@ class Round:
     true_labels: tuple[str, ...] | None = None
     eligible: tuple[str, ...] | None = None
     holdout: bool = False
+    cost: float | None = None  # what the answer cost; None if neither model nor request had costs
+    cost_weight: float | None = None  # the reward that a cost of 1 was worth; None if another policy decided
+    costs: Mapping[str, float] | None = None  # what each label cost, if the request said so
     rounds_seen: int = 0  # the rounds in the log that the answer took into account
     changes_seen: int = 0  # the changes of the model that the answer took into account
     changes: int = 0  # the changes in the log before this round
@@ -190,6 +193,8 @@ class Decision:
 
     Attributes:
         status: `open`, `waiting`, `inactive`, `expired` or `recorded`.
+        cost: what the answer cost, of the `costs` of all that it could be; None if nothing had costs.
+        cost_weight: the reward that a cost of 1 was worth; None if another policy decided.
         distribution: the probability of each label or action to choose from; None if `reason` says why it is unknown.
         draw: the random number that is stored, and `u` the whole one, which drew the answer.
         outcome: None without feedback.
@@ -214,6 +219,10 @@ class Decision:
     eligible: tuple[str, ...] | None = None
     rules: Json | None = None
     rules_left_out: tuple[str, ...] | None = None
+    cost: float | None = None
+    cost_weight: float | None = None
+    costs: Mapping[str, float] | None = None
+    budget: Json | None = None
     holdout_policy: Any = None
     distribution: Mapping[str, float] | None = None
     scores: Mapping[str, float] | None = None

@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import httpx2
+import numpy as np
 import pytest
 
 from tests.client.doubles import PREDICTION, Reply, Scripted, async_client_of, client_of, predicted, problem, recorded
@@ -93,6 +95,36 @@ async def test_the_answer_for_another_prediction_is_refused(
         await getattr(async_client_of(Scripted(reply)), name)(*arguments, **options)
 
 
+@pytest.mark.parametrize("model", ["m", " no name of a model é\n"])
+def test_a_header_names_the_model_of_a_body(model: str) -> None:
+    """The load balancer finds it there, however long the body is."""
+    service = Scripted(problem(422, "wrong-type"))
+    client = client_of(service)
+    for name, arguments, options in (
+        ("predict", (model,), {}),
+        ("predict_batch", (model, [{"context": {}}]), {}),
+        ("feedback", (f"{model}:p",), {"correct": True}),
+        ("feedback_batch", ([FeedbackItem(f"{model}:p", True)],), {}),
+        ("activate", (f"{model}:p",), {}),
+    ):
+        with pytest.raises(ProblemError):
+            getattr(client, name)(*arguments, **options)
+    assert [unquote(request.headers["wager-model"]) for request in service.requests] == [model] * 5
+
+
+def test_arrays_are_sent_as_lists() -> None:
+    service, numbers = Scripted(_ok(PREDICTION)), np.array([0.1, 0.25], np.float32)
+    client = client_of(service)
+    actions = [{"id": "a", "features": {"look": numbers}}]
+    client.predict("m", {"text": numbers, "age": np.int64(3)}, actions=actions, prediction_id="p")
+    (sent,) = service.bodies
+    assert sent["context"] == {"text": numbers.tolist(), "age": 3}
+    assert np.array(sent["actions"][0]["features"]["look"], np.float32).tobytes() == numbers.tobytes()
+    for wrong, error in ((np.array([np.nan]), ValueError), (object(), TypeError)):
+        with pytest.raises(error):
+            client.predict("m", {"text": wrong})
+
+
 def test_a_batch_has_a_result_for_each_item() -> None:
     refused = {"type": "urn:wager:problem:wrong-feature-type", "title": "t", "status": 422, "detail": "d"}
     answer = httpx2.Response(200, json={"predictions": [PREDICTION, refused]})
@@ -166,8 +198,9 @@ def test_creation_and_deletion_are_not_repeated() -> None:
 
 def test_numbers_that_json_lacks_are_refused_here() -> None:
     service = Scripted(predicted)
-    with pytest.raises(ValueError, match="JSON"):
-        client_of(service).predict("m", {"x": float("nan")})
+    for given in ({"context": {"x": float("nan")}}, {"cost_weight": float("inf")}, {"costs": {"a": float("nan")}}):
+        with pytest.raises(ValueError, match="JSON"):
+            client_of(service).predict("m", **given)
     assert service.requests == []
 
 

@@ -87,6 +87,62 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
         await wager.get_model(name)
 
 
+async def test_costs_are_sent_and_read(client: httpx2.AsyncClient, name: str) -> None:
+    """The costs of requests reach decisions and rounds, of single requests, of batches, and through a queue."""
+    wager = AsyncWager("http://localhost", timeout=60.0, http_client=client)
+    made = await wager.create_model(name, labels=["a", "b"], costs={"a": 2.0}, cost_weight=0.5)
+    assert [made.raw[key] for key in ("costs", "cost_weight", "budget")] == [{"a": 2.0}, 0.5, None]
+    one = await wager.predict(name, eligible=["a"])
+    decision = await wager.prediction(one.prediction_id or "")
+    assert (decision.cost, decision.cost_weight, decision.costs, decision.budget) == (2.0, 0.5, {"a": 2.0}, None)
+    own: dict[str, Any] = {"eligible": ["b"], "costs": {"b": 3}, "cost_weight": 0.25}
+    alone = await wager.predict(name, **own)
+    (item,) = await wager.predict_batch(name, [own])
+    assert not isinstance(item, ProblemError)
+    async with AsyncFeedbackQueue(wager) as queue:
+        assert all([queue.put(each, correct=True) for each in (one, alone, item)])
+    found = {each.prediction_id: each async for each in wager.rounds(name)}
+    lines = [found[str(each.prediction_id)] for each in (one, alone, item)]
+    given = (3.0, 0.25, {"b": 3.0})
+    assert [(each.cost, each.cost_weight, each.costs) for each in lines] == [(2.0, 0.5, None), given, given]
+    paced = {"budget": {"cost": 0.5}, "cost_weight": 0.0, "on_expiry": "incorrect", "window_seconds": 600}
+    await wager.change_model(await wager.get_model(name), paced)
+    with pytest.raises(InvalidInputError, match="cost_weight"):
+        await wager.predict(name, cost_weight=0.25)
+    paid = await wager.prediction((await wager.predict(name)).prediction_id or "")
+    assert paid.budget == {"cost": 0.5}
+    assert paid.cost_weight == pytest.approx(0.1 / 0.5)
+
+
+async def test_impossible_costs_are_refused_by_name(client: httpx2.AsyncClient, name: str) -> None:
+    wager = AsyncWager("http://localhost", timeout=60.0, http_client=client)
+    for definition, field in (
+        ({"costs": {"z": 1.0}}, "costs.z"),
+        ({"costs": {"a": -1.0}}, "costs.a"),
+        ({"cost_weight": -1.0}, "cost_weight"),
+        ({"costs": {"a": 1.0}, "learner": "gaptron"}, "costs"),
+        ({"costs": {"a": 1.0}, "budget": {"cost": 0.5}}, "budget"),
+    ):
+        with pytest.raises(ProblemError) as refused:
+            await wager.create_model(name, labels=["a", "b"], **definition)
+        assert refused.value.field == field
+    await wager.create_model(name, labels=["a", "b"])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"costs": {"z": 1.0}}, "costs.z"),
+        ({"costs": {"a": -1.0}}, "costs.a"),
+        ({"costs": {"a": 1e7}}, "costs.a"),
+        ({"costs": {"a": 1.0}, "cost_weight": -0.5}, "cost_weight"),
+        ({"cost_weight": 0.5}, "cost_weight"),
+    ]
+    results = await wager.predict_batch(name, [item for item, _ in wrong])
+    for (item, field), result in zip(wrong, results, strict=True):
+        with pytest.raises(ProblemError) as refused:
+            await wager.predict(name, **item)
+        assert isinstance(result, ProblemError)
+        assert (refused.value.field, result.field) == (field, field), item
+    assert (await wager.get_model(name)).predictions == 0
+
+
 async def test_the_asynchronous_client_works_with_a_client_of_httpx(running: server.Wager, name: str) -> None:
     async with (
         httpx.AsyncClient(verify=False) as http,

@@ -7,9 +7,11 @@ import numpy as np
 import pydantic
 
 from learners.answers import is_structured
-from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, every_label
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, Prices, every_label
 from learners.evaluation.off_policy.logged import LoggedRounds, check_logged, no_contexts
+from learners.evaluation.progressive import Terms
 from service.contexts.registry import GivenContext
+from service.error_messages.patterns import MOST_COST
 from service.errors import WagerError
 from service.json_values import JsonMapping
 from service.models.learner_choice import build_learner
@@ -17,7 +19,7 @@ from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey
 from toolkit import ToolError
-from toolkit.files.rows import listed
+from toolkit.files.rows import RowError, checked_cost, listed
 
 
 class EvaluationError(ToolError):
@@ -32,6 +34,9 @@ _ESSENTIAL = (
     "features",
     "learner",
     "rules",
+    "costs",
+    "cost_weight",
+    "budget",
 )  # the fields of a definition that an evaluation needs
 
 
@@ -47,6 +52,10 @@ class Columns(NamedTuple):
     eligible: list[list[str] | None]  # None if every label that the model had was eligible
     counts: list[int | None]  # the number of labels or actions at the prediction, if known
     holdout: BoolArray  # (n,)
+    paid: FloatArray  # (n,), what each answer cost, NaN for null
+    cost_weights: FloatArray  # (n,), λ of each decision, NaN for null
+    costs: list[dict[str, float] | None]  # those that the requests gave
+    lags: FloatArray  # (n,), how many rounds came between the decision and its round
 
     @property
     def n(self) -> int:
@@ -56,7 +65,7 @@ class Columns(NamedTuple):
 
 NAMES = (
     "round", "label", "propensity", "reward", "true_label", "context", "eligible", "holdout", "action_count",
-    "label_count", "distribution",
+    "label_count", "distribution", "cost", "cost_weight", "costs", "rounds_seen",
 )  # fmt: skip
 """The fields of `GET /models/{name}/rounds`, and the columns of an export, that an evaluation reads."""
 
@@ -80,7 +89,22 @@ def columns_of(values: Mapping[str, list[Any]]) -> Columns:
         found["eligible"],
         [next((count for count in each if count is not None), None) for each in counts],
         np.array([bool(each) for each in found["holdout"]], np.bool_),
+        np.array([np.nan if each is None else each for each in found["cost"]], np.float64),
+        np.array([np.nan if each is None else each for each in found["cost_weight"]], np.float64),
+        found["costs"],
+        np.array(list(map(_lag, found["round"], found["rounds_seen"])), np.float64),
     )
+
+
+def _lag(number: int | None, seen: int | None) -> int:
+    return 0 if number is None or seen is None else max(0, number - 1 - seen)
+
+
+def _cost(given: object, field: str, place: str) -> float:
+    try:
+        return checked_cost(given, field)
+    except RowError as error:
+        raise EvaluationError(f"{place}: {error}") from None
 
 
 class LoggedModel:
@@ -132,11 +156,30 @@ class LoggedModel:
             self._truths(columns.true_labels, where, first_row),
             self._contexts(columns.contexts, where, first_row) if with_contexts else no_contexts(columns.n),
         )
+        for name, column in (("cost", columns.paid), ("cost_weight", columns.cost_weights)):
+            for row in np.flatnonzero((column < 0.0) | (column > MOST_COST)).tolist():
+                _cost(column[row], name, f"{where}: row {first_row + row}")
         try:
             check_logged(rounds, max(1, len(self.labels)), first_row)
         except InvalidArrayError as error:
             raise EvaluationError(f"{where}: {error}") from None
         return rounds
+
+    def terms_of(self, columns: Columns, where: str, first_row: int) -> Terms:
+        """Return what decisions in the place of the model's obey. Raises as `rounds_of` does.
+
+        Where a request gave no costs, the newest ones of the model count, and its newest rules and budget.
+        """
+        choice, given = self.model.choice, any(columns.costs)
+        if choice.definition.costs is None and not given:
+            return Terms(limits=choice.limits)
+        costs = np.tile(choice.label_costs, (columns.n if given else 1, 1))
+        for row, own in enumerate(columns.costs if given else ()):
+            place = f"{where}: row {first_row + row}"
+            for label, cost in (own or {}).items():
+                costs[row, self.label_number(label, f"{place}: costs")] = _cost(cost, f"costs.{label}", place)
+        weights = np.where(np.isnan(columns.cost_weights), choice.definition.cost_weight, columns.cost_weights)
+        return Terms(Prices(weights, costs), choice.limits, choice.budget, columns.lags)
 
     def _labels_of(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
         if self.has_actions:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from service.schemas.reports import AbstentionValue, EvaluationAnswer
+from service.schemas.reports import AbstentionValue, EstimateAnswer, EvaluationAnswer
 from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.evaluation.engines import Dask, Engine, local
 from toolkit.evaluation.evaluation import Request
@@ -132,13 +132,16 @@ def _engine(name: EngineName, jobs: int, scheduler: str | None) -> Engine:
     return Dask(scheduler)
 
 
+def _ends(found: EstimateAnswer | AbstentionValue) -> str:
+    return "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
+
+
 def _abstention(found: AbstentionValue | None) -> Iterator[tuple[str, float, str]]:
     """Yield the name, the value and the interval of each abstention statistic of a policy, if it abstains."""
     if found is None:
         return
     if found.accuracy is not None:
-        ends = "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
-        yield "accuracy", found.accuracy, ends
+        yield "accuracy", found.accuracy, _ends(found)
     yield "abstention rate", found.rate, ""
     yield "abstention cost", found.cost, ""
 
@@ -152,13 +155,14 @@ def _show(answer: EvaluationAnswer) -> None:
     for policy in answer.policies:
         name = policy.policy + (f" {policy.label}" if policy.label else "")
         for found in policy.estimates:
-            ends = "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
             style = None if found.doubt is None else "dim"
-            table.add_row(name, found.estimator, f"{found.value:.4f}", ends, found.doubt, style=style)
+            table.add_row(name, found.estimator, f"{found.value:.4f}", _ends(found), found.doubt, style=style)
             name = ""
         table.add_row(name, "conservative", "", f"{policy.low:.4f} - {policy.high:.4f}", "")
         for label, value, ends in _abstention(policy.abstention):
             table.add_row("", label, f"{value:.4f}", ends, "")
+        if (cost := policy.cost) is not None:
+            table.add_row("", "mean cost", f"{cost.value:.4f}", _ends(cost), cost.doubt)
         table.add_section()
     console.print(table)
     warnings = [

@@ -1,6 +1,7 @@
 """Evaluates policies on the parts of a log."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -9,8 +10,8 @@ from rich.progress import track
 
 from learners.evaluation.off_policy.best_label import choose_label
 from learners.evaluation.off_policy.reward_model import RewardModel
-from learners.evaluation.off_policy.sums import Settings, Sums, merge_all
-from service.analytics.evaluation import LEVEL, clip_for, policy_value
+from learners.evaluation.off_policy.sums import Settings
+from service.analytics.evaluation import LEVEL, Valued, clip_for, policy_value
 from service.schemas.reports import EvaluationAnswer
 from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.evaluation.engines import Engine
@@ -40,12 +41,13 @@ def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine
     if found.n == 0:
         raise EvaluationError("the log has no rounds")
     plan = _plan(log, request, found)
-    measured: list[list[Sums]] = list(_progress("estimating", engine.map(measure, parts, log, plan), len(parts)))
-    sums = list(zip(plan.specifications, [merge_all(each) for each in zip(*measured, strict=True)], strict=True))
+    measured: list[list[Valued]] = list(_progress("estimating", engine.map(measure, parts, log, plan), len(parts)))
+    merged = [reduce(Valued.merge, each) for each in zip(*measured, strict=True)]
+    sums = list(zip(plan.specifications, merged, strict=True))
     for each in request.specifications:
         if each.kind == "learner":
             replayed = replay_parts(parts, log, each, plan, found.n)
-            sums.append((each, merge_all(list(_progress(each.name, replayed, len(parts))))))
+            sums.append((each, reduce(Valued.merge, _progress(each.name, replayed, len(parts)))))
     return EvaluationAnswer(
         model=model.name,
         rounds=found.n,
@@ -54,8 +56,11 @@ def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine
         level=LEVEL,
         clip=plan.settings.clip,
         seed=plan.settings.seed,
-        policies=[policy_value(each.name, _label(each, plan, model), one, plan.settings) for each, one in sums],
-        notes=[*_of_file(parts, model), *_notes(plan.rewards), *_warnings(missing)],
+        policies=[
+            policy_value(each.name, _label(each, plan, model), one, plan.settings, plan.largest_cost)
+            for each, one in sums
+        ],
+        notes=[*_of_file(parts, model, found.largest_cost), *_notes(plan.rewards), *_warnings(missing)],
     )
 
 
@@ -101,6 +106,7 @@ def _plan(log: Log, request: Request, found: Survey) -> Plan:
         specifications,
         Settings(request.seed, request.replicates, clip_for(found.n) if request.clip is None else request.clip),
         None if log.model.has_actions else RewardModel(found.rewards, log.problem),
+        found.largest_cost or 1.0,
         -1 if found.labels is None else choose_label(found.labels),
         {each.value: read_choices(Path(each.value), log.model) for each in specifications if each.kind == "choices"},
     )
@@ -112,10 +118,11 @@ def _label(specification: Specification, plan: Plan, model: LoggedModel) -> str 
     return specification.value if specification.kind == "constant" else None
 
 
-def _of_file(parts: Sequence[Part], model: LoggedModel) -> list[str]:
+def _of_file(parts: Sequence[Part], model: LoggedModel, largest_cost: float) -> list[str]:
     if model.has_actions or not isinstance(parts[0], RowsPart):
         return []
-    return [f"The model of the file is unknown: its labels are the {len(model.labels)} that occur."]
+    free = ", and labels without costs in a row cost 0" if largest_cost else ""
+    return [f"The model of the file is unknown: its labels are the {len(model.labels)} that occur{free}."]
 
 
 def _notes(rewards: RewardModel | None) -> list[str]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from learners.base import InvalidArrayError
 from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_sums
 from learners.evaluation.off_policy.learner_replay import replay
@@ -15,8 +17,9 @@ from learners.evaluation.off_policy.reward_model import (
     RewardSums,
     reward_sums,
 )
-from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
-from learners.evaluation.off_policy.terms import Evaluated, sums_of
+from learners.evaluation.off_policy.sums import Settings
+from learners.evaluation.off_policy.terms import Evaluated
+from service.analytics.evaluation import Valued, no_value, valued
 from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
 from toolkit.evaluation.parquet import ParquetPart
 from toolkit.evaluation.policies import Choices, Specification, build
@@ -43,6 +46,7 @@ class Survey(NamedTuple):
     unknown_counts: int  # rounds with an unknown number of actions
     labels: LabelSums | None
     rewards: RewardSums
+    largest_cost: float
 
     def merge(self, other: "Survey", where: str) -> "Survey":
         """Merge two surveys. Raises `EvaluationError`, naming `where`, unless the rounds of `other` are later."""
@@ -60,10 +64,11 @@ class Survey(NamedTuple):
             self.unknown_counts + other.unknown_counts,
             labels,
             self.rewards.merge(other.rewards),
+            max(self.largest_cost, other.largest_cost),
         )
 
 
-NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, NO_REWARD_SUMS)
+NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, NO_REWARD_SUMS, 0.0)
 
 
 class Log(NamedTuple):
@@ -102,6 +107,7 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
         0 if has_labels else columns.counts.count(None),
         label_sums(rounds, len(log.model.labels), log.seed) if has_labels else None,
         reward_sums(rounds, log.problem) if has_labels else NO_REWARD_SUMS,
+        float(np.fmax.reduce(columns.paid, initial=0.0)),
     )
 
 
@@ -111,16 +117,21 @@ class Plan(NamedTuple):
     specifications: list[Specification]  # without learners
     settings: Settings
     rewards: RewardModel | None
+    largest_cost: float  # 1 if no cost is above 0
     best_label: int  # the number of the best constant label; -1 for a model with actions
     choices: dict[str, Choices]  # the files of choices, by path
 
+    def valued(self, columns: Columns, rounds: LoggedRounds, evaluated: Sequence[Evaluated]) -> list[Valued]:
+        """Return the sums of each policy over some rounds."""
+        return valued(rounds, evaluated, self.settings, self.rewards, columns.paid / self.largest_cost)
 
-def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
+
+def measure(part: Part, log: Log, plan: Plan) -> list[Valued]:
     """Return the sums of each policy from the second pass over a part."""
-    sums = [no_sums(plan.settings) for _ in plan.specifications]
-    for _, rounds in _read(part, log, plan.rewards is not None and plan.rewards.uses_contexts):
+    sums = [no_value(plan.settings) for _ in plan.specifications]
+    for columns, rounds in _read(part, log, plan.rewards is not None and plan.rewards.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
-        found = sums_of(rounds, evaluated, plan.settings, plan.rewards)
+        found = plan.valued(columns, rounds, evaluated)
         sums = [one.merge(other) for one, other in zip(sums, found, strict=True)]
     return sums
 
@@ -145,23 +156,23 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
 
 def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
-) -> Iterator[Sums]:
+) -> Iterator[Valued]:
     """Let a learner learn the log in order.
 
     For each part, yield the sums of the policy whose distribution in a round is the learner's before that round.
     """
     learner, state = build(specification.value, log.model), None
     for part in parts:
-        sums, row = no_sums(plan.settings), 0
-        for _, rounds in _read(part, log, with_contexts=True):
+        sums, row = no_value(plan.settings), 0
+        for columns, rounds in _read(part, log, with_contexts=True):
+            terms = log.model.terms_of(columns, part.name, row + 1)
             try:
-                limits, in_python = log.model.model.choice.limits, total < _COMPILED_FROM
-                result = replay(learner, rounds, state, log.seed, limits=limits, in_python=in_python)
+                result = replay(learner, rounds, state, log.seed, terms=terms, in_python=total < _COMPILED_FROM)
             except InvalidArrayError as error:
                 raise EvaluationError(f"{part.name}: after row {row}: {error}") from None
             state, row = result.state, row + rounds.n
             evaluated = [Evaluated(GivenDistributions(result.distributions))]
-            sums = sums.merge(sums_of(rounds, evaluated, plan.settings, plan.rewards)[0])
+            sums = sums.merge(plan.valued(columns, rounds, evaluated)[0])
         yield sums
 
 

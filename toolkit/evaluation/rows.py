@@ -27,7 +27,8 @@ class RowsPart(NamedTuple):
 
     def batches(self, size: int) -> Iterator[Columns]:
         """Yield the rounds in batches of up to `size` rows."""
-        rows, number = open_reader(Path(self.path), None, self.chosen).rows(self.shape), 1
+        chosen = self.chosen._replace(as_logged=True)
+        rows, number = open_reader(Path(self.path), None, chosen).rows(self.shape), 1
         while batch := [_logged(row) for row in islice(rows, size)]:
             lines = [_line(found) | {"round": number + i} for i, found in enumerate(batch)]
             yield columns_of({name: [line[name] for line in lines] for name in lines[0]})
@@ -50,7 +51,8 @@ def _logged(row: Row) -> JsonMapping:
 def _line(found: JsonMapping) -> JsonObject:
     """Convert a round to the fields of a line of the log."""
     actions, truth = found.get("actions"), found.get("true_label")
-    correct = found.get("correct", found["label"] == truth)
+    correct, paid = found.get("correct", found["label"] == truth), found.get("costs") or {}
+    paid = {each["id"]: each.get("cost") for each in actions or ()} | paid
     return {
         "label": found["label"],
         "propensity": found["propensity"],
@@ -60,4 +62,7 @@ def _line(found: JsonMapping) -> JsonObject:
         "eligible": found.get("eligible"),
         "holdout": found.get("holdout", False),
         "action_count": None if actions is None else len(actions),
+        "cost": found.get("cost", paid.get(found["label"])),
+        "cost_weight": found.get("cost_weight"),
+        "costs": found.get("costs"),
     }

@@ -12,6 +12,7 @@ from toolkit.files.rows import (
     check_choices,
     check_features,
     checked_context,
+    checked_cost,
     checked_label,
     checked_moment,
     checked_number,
@@ -24,12 +25,17 @@ from toolkit.files.rows import (
 
 EXPORTED = (
     "round", "prediction_id", "label", "propensity", "reward", "correct", "abstained", "true_label", "context",
-    "actions", "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "changes_seen",
-    "changes", "label_count", "labels", "true_labels", "predicted_at", "feedback_at",
+    "actions", "action_count", "eligible", "distribution", "holdout", "cost", "cost_weight", "costs", "outcome",
+    "rounds_seen", "changes_seen", "changes", "label_count", "labels", "true_labels", "predicted_at", "feedback_at",
 )  # fmt: skip
 """The columns that `wager export` writes, in any format. They are never features unless the user chooses them."""
 
-_USED = frozenset({"abstained", "correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
+_USED = frozenset(
+    {
+        "abstained", "correct", "true_label", "context", "actions", "eligible", "holdout", "cost", "costs",
+        "predicted_at",
+    }
+)  # fmt: skip
 """The exported columns that an import reads, besides label, propensity and reward."""
 
 
@@ -43,6 +49,8 @@ class Chosen(NamedTuple):
     prefix: str | None = None  # the features are the columns whose names begin with this
     text: Sequence[str] = ()  # features to read as text even if they look like numbers
     abstentions: bool = True  # whether rounds in which the model abstained are read
+    costs: bool = True  # whether costs are read
+    as_logged: bool = False  # whether the cost of the answer and λ are kept, which no import takes
 
 
 class Columns(NamedTuple):
@@ -55,12 +63,16 @@ class Columns(NamedTuple):
     features: tuple[str, ...]
     text: frozenset[str]  # features that are text even if they look like numbers
     abstentions: bool  # whether rounds in which the model abstained are read
+    costs: bool  # whether costs are read
+    as_logged: bool  # whether the cost of the answer and λ are kept
 
     @property
     def used(self) -> list[str]:
         """The columns from which rounds are built."""
         plain = [self.label, self.propensity, self.reward, *self.features]
         used = _USED - {"context"} if self.features else _USED
+        used = used | {"cost_weight"} if self.as_logged else used
+        used = used if self.costs else used - {"cost", "costs"}
         return [name for name in dict.fromkeys((*plain, *sorted(self.others & used))) if name is not None]
 
 
@@ -81,7 +93,8 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
     if propensity and not (reward or others & {"correct", "true_label"}):
         raise RowError("has propensities but no outcomes; name the column with --reward-column")
     features = _features(header, chosen, {label, propensity, reward, *others})
-    return Columns(label, propensity, reward, others, features, frozenset(chosen.text), chosen.abstentions)
+    flags = chosen.abstentions, chosen.costs, chosen.as_logged
+    return Columns(label, propensity, reward, others, features, frozenset(chosen.text), *flags)
 
 
 def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject | None:
@@ -111,6 +124,14 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
         if _flag(_other(columns, row, "holdout"), "holdout"):
             found["holdout"] = True
         found |= _outcome(columns, row, shape)
+    if columns.costs:
+        found |= _costs(columns, row, shape, None if "actions" in found else found.get("label"))
+    if columns.as_logged:
+        found |= {
+            name: checked_cost(value, name)
+            for name in ("cost", "cost_weight")
+            if (value := _other(columns, row, name)) is not None
+        }
     check_choices(found, shape)
     return found
 
@@ -155,11 +176,18 @@ def _candidates(columns: Columns, row: JsonMapping, shape: Shape | None) -> Json
     if actions is not None:
         if not isinstance(actions, list) or not all(isinstance(each, dict) and "id" in each for each in actions):
             raise RowError("actions: must be a list of objects with id and features")
-        found["actions"] = [{"id": each["id"], "features": each.get("features") or {}} for each in actions]
+        kept = ("tag", "cost") if columns.costs else ("tag",)
+        found["actions"] = [
+            {"id": each["id"], "features": each.get("features") or {}}
+            | {name: each[name] for name in kept if each.get(name) is not None}
+            for each in actions
+        ]
         for i, each in enumerate(found["actions"]):
             if not isinstance(each["features"], dict | list):
                 raise RowError(f"actions.{i}.features: got {each['features']!r}; must be an object")
             check_features(each["features"], f"actions.{i}.features")
+            if "cost" in each:
+                each["cost"] = checked_cost(each["cost"], f"actions.{i}.cost")
         if len(actions) == 1 and columns.propensity and float(row[columns.propensity] or 1) < 1.0:
             raise RowError('actions: has only the chosen one; only a log with "log_actions": "all" can be imported')
     elif shape is not None and shape.has_actions:
@@ -178,6 +206,25 @@ def _outcome(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
     if (correct := _other(columns, row, "correct")) is not None:
         return {"correct": _flag(correct, "correct")}
     raise RowError("has no outcome: the reward is missing")
+
+
+def _costs(columns: Columns, row: JsonMapping, shape: Shape | None, answer: str | None) -> JsonObject:
+    """Return the costs of labels in a row, with what the answer cost, unless the model says the same of it."""
+    costs, paid = _json(_other(columns, row, "costs"), "costs"), _other(columns, row, "cost")
+    if costs is not None and not isinstance(costs, dict):
+        raise RowError(f"costs: got {json.dumps(costs)[:60]}; must be an object of labels and costs")
+    if paid is not None and answer is not None and answer not in (costs or {}) and not columns.as_logged:
+        same = shape is not None and shape.costs.get(answer) == checked_cost(paid, "cost")
+        costs = costs if same else {**(costs or {}), answer: paid}
+    if costs is None:
+        return {}
+    retired = () if shape is None else shape.retired
+    found = dict[str, float]()
+    for label, cost in costs.items():
+        number = checked_cost(cost, f"costs.{label}")
+        if checked_label(shape, label, "costs") not in retired:
+            found[label] = number
+    return {"costs": found}
 
 
 def _other(columns: Columns, row: JsonMapping, name: str) -> Any:

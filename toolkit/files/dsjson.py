@@ -172,6 +172,8 @@ def dsjson_line(
     """
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
+    if any(map(_has_vector, [line["context"], *(each["features"] for each in line.get("actions") or ())])):
+        raise FileError(path, f"round {line['round']}", "has a vector, which dsjson cannot express; use ndjson")
     multi, ids, p = _listed(labels, line, distribution, path)
     chosen = ids.index(line["label"])
     order = [chosen, *(i for i in range(len(ids)) if i != chosen)]
@@ -220,6 +222,14 @@ def _shared(context: object) -> JsonObject:
         return {"x": {str(i): value for i, value in zip(context["indices"], context["values"], strict=True)}}
     found: JsonObject = _members(context or {})
     return found
+
+
+def _has_vector(features: object) -> bool:
+    """Return whether named features have a list of numbers."""
+    if not isinstance(features, dict) or set(features) == {"indices", "values"}:
+        return False
+    lists = [each for each in features.values() if isinstance(each, list) and each and not isinstance(each[0], str)]
+    return bool(lists) or any(map(_has_vector, features.values()))
 
 
 def _members(value: object) -> Any:

@@ -53,12 +53,12 @@ def check_feature_types(path: Path, names: Collection[str]) -> None:
 
 
 def _is_feature(types: Any, found: Any) -> bool:
-    """Check whether a column contains numbers, booleans, strings or lists of strings."""
+    """Check whether a column contains what `ALLOWED` lists."""
     if types.is_dictionary(found):
         found = found.value_type
     elif types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
         found = found.value_type.value_type if types.is_dictionary(found.value_type) else found.value_type
-        return _is_text(types, found)
+        return types.is_integer(found) or types.is_floating(found) or _is_text(types, found)
     plain = types.is_integer(found) or types.is_floating(found) or types.is_boolean(found) or types.is_null(found)
     return plain or _is_text(types, found)
 
@@ -75,7 +75,8 @@ def exported_types(path: Path) -> JsonObject:
         "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
         "correct": pa.bool_(), "abstained": pa.bool_(), "true_label": text, "context": text, "actions": text,
         "action_count": pa.int64(),
-        "eligible": pa.list_(text), "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text,
+        "eligible": pa.list_(text), "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(),
+        "cost": pa.float64(), "cost_weight": pa.float64(), "costs": pa.map_(text, pa.float64()), "outcome": text,
         "rounds_seen": pa.int64(), "changes_seen": pa.int64(), "changes": pa.int64(), "label_count": pa.int64(),
         "predicted_at": moment, "feedback_at": moment,
     }  # fmt: skip
@@ -97,7 +98,7 @@ def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
     found = dict[str, list[Any]]()
     for name in batch.schema.names:
         try:
-            found[name] = batch.column(name).cast(types[name]).to_pylist()
+            found[name] = batch.column(name).cast(types[name]).to_pylist(maps_as_pydicts="lossy")
         except pa.ArrowException as error:
             place = f"rows from {first_row}"
             raise FileError(path, place, f"the column {name!r} must be {types[name]}: {_short(error)}") from error

@@ -73,7 +73,7 @@ def open_reader(
         case "parquet":
             return Reader(lambda: _parquet_rows(path, chosen), _row_round)
         case "ndjson":
-            columns = Chosen(abstentions=chosen.abstentions)
+            columns = Chosen(abstentions=chosen.abstentions, costs=chosen.costs, as_logged=chosen.as_logged)
             return Reader(lambda: _lines(path), partial(_line_round, columns))
         case other:
             raise FileError(path, "", f"the format {other!r} is unknown; must be one of {', '.join(FORMATS)}")
@@ -105,7 +105,7 @@ def _parquet_rows(path: Path, chosen: Chosen) -> Iterator[Record]:
                 raise FileError(part, "", f"has the column {name!r}, which {first[0].name} does not have")
         numbers = itertools.count(1)
         for batch in batches_of(part, _ROWS_PER_READ, columns.used):
-            for row in with_plain_times(part, batch).to_pylist():
+            for row in with_plain_times(part, batch).to_pylist(maps_as_pydicts="lossy"):
                 yield part, f"row {next(numbers)}", (columns, row)
 
 
@@ -156,7 +156,7 @@ def survey(path: Path, reader: Reader) -> JsonObject:
         has_actions = has_actions or "actions" in row.round
         if not has_actions:
             labels.update(dict.fromkeys(row.round[key] for key in ("label", "true_label") if key in row.round))
-            labels.update(dict.fromkeys(row.round.get("eligible", ())))
+            labels.update(dict.fromkeys([*row.round.get("eligible", ()), *row.round.get("costs", ())]))
         if len(labels) > MOST_LABELS:
             detail = f"is label {len(labels):,}: name the column of the labels with --label-column, or create the model"
             raise FileError(row.path, row.place, detail)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.error_messages.json_text import check_pairs
-from service.error_messages.patterns import LEAST_PROPENSITY, MOST_DEPTH, MOST_NAME, MOST_TEXT
+from service.error_messages.patterns import LEAST_PROPENSITY, MOST_COST, MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.json_values import JsonMapping, JsonObject
 
 _LARGEST = 2**1000
 """Smaller integers can be converted to doubles without overflow."""
 
-ALLOWED = "numbers, booleans, strings and lists of strings"
+ALLOWED = "numbers, booleans, strings and lists of strings or of numbers"
 """The allowed values of features, for messages."""
 
 
@@ -33,6 +33,8 @@ class Shape(NamedTuple):
     size: int
     labels: Mapping[str, int]  # the numbers of the labels; empty for a model with actions
     has_actions: bool
+    costs: Mapping[str, float] = {}  # what each label costs, if the model says so
+    retired: frozenset[str] = frozenset()  # the labels that are retired
 
 
 class RowError(ValueError):
@@ -59,7 +61,10 @@ def shape_of(model: JsonMapping) -> Shape:
     """Return the shape of a model from the answer of `GET /models/{name}`."""
     features, labels = model["features"], model["labels"]
     numbers = {label: number for number, label in enumerate(labels)}
-    return Shape(features["kind"], int(features.get("size") or 0), numbers, model.get("actions") is not None)
+    costs = {} if model.get("costs") is None else dict.fromkeys(labels, 0.0) | model["costs"]
+    retired = frozenset(model.get("retired_labels") or ())
+    size, has_actions = int(features.get("size") or 0), model.get("actions") is not None
+    return Shape(features["kind"], size, numbers, has_actions, costs, retired)
 
 
 def checked_label(shape: Shape | None, label: object, field: str) -> str:
@@ -108,6 +113,14 @@ def checked_propensity(value: object, field: str) -> float:
     number = checked_number(value, field)
     if not LEAST_PROPENSITY <= number <= 1.0:
         raise RowError(f"{field}: got {number}; must be in [{LEAST_PROPENSITY:g}, 1]")
+    return number
+
+
+def checked_cost(value: object, field: str) -> float:
+    """Return a cost, or the weight of costs, given as a number or as text."""
+    number = checked_number(value, field)
+    if not 0.0 <= number <= MOST_COST:
+        raise RowError(f"{field}: got {number}; must be from 0 to {MOST_COST:,.0f}")
     return number
 
 
@@ -182,12 +195,16 @@ def _check_named(features: JsonMapping, field: str, space: str, depth: int) -> N
         if kind is dict:
             _check_named(value, field, f"{path}.", depth + 1)
         elif kind is list or kind is str:
+            is_vector = kind is list and _NUMBERS.issuperset(map(type, value))
             for each in value if kind is list else [value]:
-                _check_text(each, f"{field}.{path}")
+                (checked_number if is_vector else _check_text)(each, f"{field}.{path}")
         elif kind is float or (kind is int and not -_LARGEST < value < _LARGEST):
             checked_number(value, f"{field}.{path}")
         elif value is not None and kind is not bool and kind is not int:
             raise RowError(f"{field}.{path}: got {_short(value)}; features are {ALLOWED}")
+
+
+_NUMBERS = frozenset({float, int})
 
 
 def _check_text(text: object, field: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray
+from learners.base import NO_PRICES, BoolArray, FloatArray
 from learners.mathematics.limits import obey
 from service.choice.candidates import EVERY
 from service.json_values import JsonMapping
@@ -76,7 +76,9 @@ class Distributions:
             return self._known(None, reason)
         model = self._history.model(round_.seen.change_count)
         eligible = round_.eligible(len(model.definition.labels))
-        decision = model.learner.decide(fold.state, round_.rounds.contexts, eligible)
+        bills = round_.bills(model.choice)
+        prices = NO_PRICES if bills is None else bills.prices
+        decision = model.learner.decide(fold.state, round_.rounds.contexts, eligible, prices)
         obey(model.choice.limits, EVERY if eligible is None else eligible[0], decision.distributions[0])
         fold.evidence[round_.number] = decision.evidence[0]
         label, logged = int(round_.rounds.labels[0]), line["propensity"]

@@ -2,12 +2,15 @@
 
 import copy
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import NO_LABEL, BoolArray, FloatArray, Rounds, State
+from learners.base import NO_LABEL, BoolArray, FloatArray, Prices, Rounds, State
+from service.choice.choice import Choice
+from service.choice.prices import Bills
 from service.contexts.registry import GivenContext
 from service.json_values import JsonMapping
 from service.models.changes import FromSnapshot
@@ -31,11 +34,26 @@ class Round(NamedTuple):
     changes: int  # the number of the model's changes before it
     held_out: bool
     rounds: Rounds  # (1,), without evidence; eligible labels (1, K)
+    cost: float | None
+    cost_weight: float | None
+    costs: Mapping[str, float]  # those that the request gave
 
     def eligible(self, n_labels: int) -> BoolArray | None:
         """Return the mask of eligible labels among the first `n_labels`, (1, n_labels); None if all are eligible."""
         mask: BoolArray = self.rounds.eligible[:, :n_labels]
         return None if mask.all() else mask
+
+    def bills(self, choice: Choice) -> Bills | None:
+        """Return what the round cost, with the costs of `choice` where the request gave none; None if nothing."""
+        if self.cost is None and choice.definition.costs is None:
+            return None
+        costs, weight = choice.label_costs.copy(), self.cost_weight
+        for label, cost in self.costs.items():
+            costs[choice.answers.numbers[label]] = cost
+        prices = Prices(np.array([choice.definition.cost_weight if weight is None else weight]), costs[np.newaxis])
+        decided = np.array([[np.nan, np.nan] if weight is None else [weight, self.cost]], np.float64)
+        lag = np.array([max(0, self.number - 1 - self.seen.round_count)], np.float64)
+        return Bills(prices, decided[:, 0], decided[:, 1], lag)
 
     def learnable(self, model: Model, evidence: FloatArray | None) -> Rounds:
         """Return the round as the model's learner learns it. Evidence is 0 if unknown, and for labels added later."""
@@ -70,7 +88,8 @@ def round_of(history: History, line: JsonMapping) -> Round:
         eligible[np.newaxis],
     )
     seen = Position(line["rounds_seen"], line["changes_seen"])
-    return Round(line["round"], seen, line["changes"], line["holdout"], rounds)
+    price = line["cost"], line["cost_weight"], line["costs"] or {}
+    return Round(line["round"], seen, line["changes"], line["holdout"], rounds, *price)
 
 
 class _Kept(NamedTuple):
@@ -160,8 +179,8 @@ class Fold:
                 what = f"round {round_.number:,} was predicted with an unknown state, which its update depends on"
                 self._lose(what)
             else:
-                folder = model.choice if has_evidence else Recomputing(model.learner, model.choice.limits)
-                self.state, _ = learn(folder, self.state, round_.learnable(model, evidence))
+                folder = model.choice if has_evidence else Recomputing(model.learner, model.choice)
+                self.state, _ = learn(folder, self.state, round_.learnable(model, evidence), round_.bills(model.choice))
         if round_.number % _STATE_EVERY == 0:
             self._keep()
 

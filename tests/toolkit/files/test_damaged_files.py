@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -34,6 +35,8 @@ NDJSON = [
     ROUND | {"context": {"a": {"b": 1.5}, "c": ["d", "e"]}},
     ROUND | {"label": "x", "actions": [{"id": "x", "features": {"p": 1}}, {"id": "y", "features": {}}]},
     ROUND | {"context": {"indices": [1, 3], "values": [0.5, 2.0]}, "eligible": ["a", "b"]},
+    ROUND | {"cost": 0.5, "cost_weight": 1.5, "costs": {"a": 0.5, "b": 2}},
+    ROUND | {"label": "x", "actions": [{"id": "x", "features": {}, "tag": "t", "cost": 0.5}]} | {"propensity": 1},
 ]
 DSJSON = {"_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 2, "_labelIndex": 1, "a": [2, 1]} | {
     "p": [0.5, 0.5],
@@ -43,11 +46,12 @@ DSJSON = {"_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 2, "_
 }
 CSV = b"f,g,label,propensity,reward\n1,2,a,0.5,1\n3,4,b,0.25,0.5\n"
 TABLE = {"f": [1.0, 2.0], "g": [1, 2], "label": ["a", "b"], "propensity": [0.5, 0.25], "reward": [1.0, 0.5]}
+PRICED = {"cost": [0.5, None], "costs": pa.array([{"a": 0.5}, None], pa.map_(pa.string(), pa.float64()))}
 
 
-def parquet() -> bytes:
+def parquet(**columns: Any) -> bytes:
     sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(pa.table(TABLE), sink)
+    pyarrow.parquet.write_table(pa.table({**TABLE, **columns}), sink)
     whole: bytes = sink.getvalue().to_pybytes()
     return whole
 
@@ -56,7 +60,7 @@ INTACT = {
     "ndjson": [json.dumps(each).encode() + b"\n" for each in NDJSON],
     "dsjson": [json.dumps(each).encode() + b"\n" for each in (DSJSON, DSJSON | {"_label_cost": 0.25})],
     "csv": [CSV, CSV.replace(b",", b"\t"), b'context,label\n"{""a"": 1}",a\n"[1,2]",b\n'],
-    "parquet": [parquet()],
+    "parquet": [parquet(), parquet(**PRICED)],
 }
 
 

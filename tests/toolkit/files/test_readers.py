@@ -27,7 +27,7 @@ from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.files.lines import FileError
 from toolkit.files.parquet import exported_types
 from toolkit.files.readers import open_reader, survey
-from toolkit.files.rows import Shape
+from toolkit.files.rows import ALLOWED, Shape, shape_of
 from toolkit.files.tables import read_table
 
 DENSE = Shape("dense", 2, {"a": 0, "b": 1}, False)
@@ -215,6 +215,48 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
         Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
 
 
+@pytest.mark.parametrize("format_", ["parquet", "ndjson"])
+def test_costs_are_read(tmp_path: Path, format_: str) -> None:
+    """What only the answer cost is a cost, unless the model has the same; an evaluation keeps what is logged."""
+    given = [line(1, cost=0.5), line(2, cost=2.0, cost_weight=0.25, costs={"a": 1.0, "b": 2.0}), line(3)]
+    path = Export(tmp_path / f"out.{format_}", format_, MODEL).write(Lines(given, [None] * 3))
+    both = {"a": 1.0, "b": 2.0}
+    assert [each.get("costs") for each in rounds(path, DENSE)] == [{"b": 0.5}, both, None]
+    same = DENSE._replace(costs={"a": 0.0, "b": 0.5}, retired=frozenset("a"))
+    assert [each.get("costs") for each in rounds(path, same)] == [None, {"b": 2.0}, None]
+    assert not any({"cost", "cost_weight"} & set(each) for each in rounds(path, DENSE))
+    for chosen, names in ((Chosen(costs=False), set()), (Chosen(as_logged=True), {"cost", "cost_weight", "costs"})):
+        found = [row.round for row in open_reader(path, None, chosen).rows(DENSE)]
+        expected = [{name: each[name] for name in names if each.get(name) is not None} for each in given]
+        assert [{k: v for k, v in each.items() if k.startswith("cost")} for each in found] == expected
+    described = {"features": {"kind": "none"}, "labels": ["a", "b"], "costs": {"b": 1.0}, "retired_labels": ["a"]}
+    expected_shape = Shape("none", 0, {"a": 0, "b": 1}, False, {"a": 0.0, "b": 1.0}, frozenset("a"))
+    assert shape_of(described) == expected_shape
+    labelled = written(tmp_path, 'f,true_label,costs\n1,a,"{""a"": 1, ""c"": 2}"\n2,b,\n', "labelled.csv")
+    assert [each.get("costs") for each in rounds(labelled, None)] == [{"a": 1.0, "c": 2.0}, None]
+    assert survey(labelled, open_reader(labelled, None, Chosen()))["labels"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"costs": {"z": 1.0}}, "costs: got 'z'; the labels of the model are a, b"),
+    ({"costs": {"a": -1.0}}, "costs.a: got -1.0; must be from 0 to 1,000,000"),
+    ({"costs": {"a": float("inf")}}, "costs.a: got inf; must be finite"),
+    ({"costs": {"a": None}}, "costs.a: got None; must be a number"),
+    ({"costs": [1.0]}, "costs: got [1.0]; must be an object of labels and costs"),
+    ({"costs": "{"}, "costs: is not JSON"),
+    ({"cost": -0.5}, "cost: got -0.5; must be from 0 to 1,000,000"),
+    ({"cost": 1e7}, "cost: got 10000000.0; must be from 0"),
+    ({"cost": "dear"}, "cost: got 'dear'; must be a number"),
+    ({"cost_weight": -1.0}, "cost_weight: got -1.0; must be from 0"),
+    ({"actions": [{"id": "b", "features": {}, "cost": -1.0}], "propensity": 1.0}, "actions.0.cost: got -1.0"),
+])  # fmt: skip
+def test_impossible_costs_are_refused(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    path = written(tmp_path, json.dumps(line(1) | fields) + "\n", "log.ndjson")
+    with pytest.raises(FileError) as refused:
+        list(open_reader(path, None, Chosen(as_logged=True)).rows(ACTIONS if "actions" in fields else DENSE))
+    assert str(refused.value).startswith(f"{path}: line 1: {said}")
+
+
 def test_no_column_of_an_export_is_a_feature() -> None:
     exported = {*exported_types(Path()), *RoundLine.model_fields} - {"context"}
     assert find_columns([*sorted(exported), "f"], Chosen()).features == ("f",)
@@ -380,8 +422,9 @@ FEATURES: dict[str, tuple[Any, str]] = {
     "a number": (5, "context: got 5; must be an object, or a list of numbers"),
     "null": (None, "context: got null; must be an object, or a list of numbers"),
     "a text": ("5", 'context: got "5"; must be an object'),
-    "a list of numbers": ({"f": [1, 2]},
-        "context.f: got 1 in a list; features are numbers, booleans, strings and lists"),
+    "a list of numbers and text": ({"f": [1, "2"]}, "context.f: got 1 in a list; features are"),
+    "a list with NaN": ({"f": [1.5, math.nan]}, "context.f: got nan; must be finite"),
+    "a list of lists": ({"f": [[1]]}, "context.f: got [1] in a list; features are numbers"),
     "a list with null": ({"f": {"g": ["a", None]}}, "context.f.g: got None in a list; features are"),
     "a long text": ({"f": "x" * 1025}, "context.f: got 1,025 characters; must have at most 1,024"),
     "a long text in a list": ({"f": ["x" * 1025]}, "context.f: got 1,025 characters"),
@@ -417,7 +460,7 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
     "date32[day]": (pa.date32(), date(2026, 1, 2)), "timestamp[us, tz=UTC]": (pa.timestamp("us", "UTC"), MOMENT),
     "timestamp[ns]": (pa.timestamp("ns"), 1_001), "decimal128(5, 2)": (pa.decimal128(5, 2), Decimal("1.25")),
     "binary": (pa.binary(), b"x"), "struct<a: int64>": (pa.struct({"a": pa.int64()}), {"a": 1}),
-    "list<element: int64>": (pa.list_(pa.field("element", pa.int64())), [1]),
+    "list<element: bool>": (pa.list_(pa.field("element", pa.bool_())), [True]),
 }  # fmt: skip
 
 
@@ -436,19 +479,21 @@ def test_plain_columns_are_features(tmp_path: Path) -> None:
         s=texts.cast(pa.large_string()),
         d=texts.dictionary_encode(),
         l=pa.array([["x"], [], None, ["y", "z"]]),
+        v=pa.array([[0.5, 2.0]] * 4, pa.list_(pa.float32(), 2)),
         n=pa.nulls(4),
     )
     first, *_ = rounds(path, NAMED)
-    assert first == {"true_label": "a", "context": {"i": 1, "f": 1.5, "b": True, "s": "x", "d": "x", "l": ["x"]}}
+    assert first == {
+        "true_label": "a",
+        "context": {"i": 1, "f": 1.5, "b": True, "s": "x", "d": "x", "l": ["x"], "v": [0.5, 2.0]},
+    }
 
 
 @pytest.mark.parametrize("what", TYPES)
 def test_other_columns_are_refused_by_every_command(tmp_path: Path, what: str) -> None:
     type_, value = TYPES[what]
     path = table(tmp_path / "log.parquet", f=[1, 2, 3, 4], when=pa.array([None, None, value, None], type_))
-    refused = (
-        f"{path}: the column 'when' has the type {what}; features are numbers, booleans, strings and lists of strings"
-    )
+    refused = f"{path}: the column 'when' has the type {what}; features are {ALLOWED}"
     for reader in (lambda: rounds(path, NAMED), lambda: survey(path, open_reader(path, None, Chosen()))):
         with pytest.raises(FileError) as error:
             reader()
@@ -464,7 +509,7 @@ def test_other_columns_are_refused_by_every_command(tmp_path: Path, what: str) -
 
 
 @pytest.mark.parametrize(
-    ("context", "reason"), [("5", ": got 5"), ("null", ": got null"), ('{"f": [1]}', ".f: got 1 in")]
+    ("context", "reason"), [("5", ": got 5"), ("null", ": got null"), ('{"f": [[1]]}', ".f: got [1] in")]
 )
 def test_contexts_of_a_log_are_checked(tmp_path: Path, context: str, reason: str) -> None:
     columns = log_columns(4)
