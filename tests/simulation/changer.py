@@ -1,22 +1,29 @@
-"""A client that changes models: labels, rules, snapshots, rollbacks, resets, shadows; one model comes and goes."""
+"""A client that changes models: labels, rules, prices, states and shadows; one model comes and goes."""
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from service.schemas.lifecycle import SnapshotRequest
 from service.schemas.models import LearnerChoice, ModelDefinition, ModelPatch
 from tests.service.sample_models import GAPTRON, LABELS, definition
 from tests.simulation.clients import Crowd
-from tests.simulation.models import CHANGED, GUEST, MODELS
+from tests.simulation.models import CHANGED, GUEST, MODELS, SQUARECB
 from tests.simulation.workers import SimulatedWorker
 
-_PAUSE = 0.1  # mean seconds between two changes
+_PAUSE = 0.04  # mean seconds between two changes
 _ANY = ("*",)
 _SHADOWS = ("left", "right")
-_LEARNERS: tuple[dict[str, Any], ...] = (GAPTRON, {"algorithm": "gaptron", "loss": "hinge"}, {"algorithm": "banditron"})
-"""Learners of shadows. Those of models with such small states are simulated quickly."""
+_LEARNERS: tuple[Mapping[str, Any], ...] = (
+    GAPTRON,
+    {"algorithm": "banditron"},
+    {**SQUARECB, "gap_scale": 3.0},
+    {**SQUARECB, "learning_rate": 0.5},
+    {"algorithm": "epsilon-greedy-ridge"},
+)
+"""Learners of shadows. Those of models with such small states are simulated quickly. Some weigh no costs: they are
+promoted while the model has none."""
 
 
 class Changer:
@@ -42,6 +49,8 @@ class Changer:
                 self._change_labels,
                 self._change_rules,
                 self._change_both,
+                self._change_prices,
+                self._change_prices,
                 self._keep,
                 self._replace,
                 self._delete,
@@ -63,6 +72,19 @@ class Changer:
     def _change_both(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         labels, then = self._new_labels()
         return self._patch(labels=labels, rules=self._rules(then))
+
+    def _change_prices(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        costs = {label: self._random.uniform(0.0, 1.0) for label in self._labels[1:]}
+        budget = {"cost": self._random.uniform(0.1, 0.6)}
+        changes: list[dict[str, Any]] = [
+            {"costs": costs},
+            {"costs": costs, "budget": budget, "cost_weight": 0.0},
+            {"budget": budget, "cost_weight": 0.0},
+            {"budget": budget, "cost_weight": 0.0, "rules": None},
+            {"budget": None, "cost_weight": self._random.uniform(0.0, 1.0)},
+            {"costs": None, "budget": None, "cost_weight": 0.0},
+        ]
+        return self._patch(**self._random.choice(changes))
 
     def _patch(self, **fields: Any) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         patch = ModelPatch.model_validate(fields)

@@ -33,7 +33,7 @@ _THINKING = 0.02  # mean seconds between two actions of a client
 _REMEMBERED = 40  # predictions of a model that clients give feedback on
 _TRIES = 4
 _POPULARITIES = (1.0, 1.0, 20.0)  # of a model, in comparison with the others
-_CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE, _SELECTIVE = 0.1, 0.25, 0.15, 0.1, 0.2  # shares
+_CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE, _SELECTIVE, _PRICED = 0.1, 0.25, 0.15, 0.1, 0.2, 0.3
 
 
 class Known:
@@ -48,6 +48,7 @@ class Known:
         self._truths = truths
         self.name = name
         self.recent: deque[PredictionId] = deque(maxlen=_REMEMBERED)
+        self.asked = truths.asked
         self._lag = self.truth.model.definition.freshness.max_lag_seconds
 
     @property
@@ -141,7 +142,8 @@ class Crowd:
         self._names += 1
         own = PredictionId(known.name, f"c{self._names}") if named else None
         active = not named or self._random.random() >= _INACTIVE
-        options = NO_OPTIONS._replace(activated=active, eligible=self._some_labels(known))
+        options = NO_OPTIONS._replace(activated=active, eligible=self._some_labels(known), **self._some_prices(known))
+        known.asked[tuple(context)] = options
         return PredictionRequest(context, own, False, options)
 
     def _some_labels(self, known: Known) -> tuple[str, ...] | None:
@@ -149,6 +151,19 @@ class Crowd:
             return None
         labels = known.truth.labels
         return tuple(self._random.sample(labels, self._random.randrange(1, len(labels) + 1)))
+
+    def _some_prices(self, known: Known) -> dict[str, Any]:
+        """Return costs, or their weight, for some of the requests that may have them."""
+        truth, definition = known.truth, known.truth.model.definition
+        if self._random.random() >= _PRICED or not truth.model.learner.weighs_costs:
+            return {}
+        some = self._random.sample(truth.labels, self._random.randrange(1, len(truth.labels) + 1))
+        found: dict[str, Any] = {"costs": tuple((label, self._random.uniform(0.0, 2.0)) for label in some)}
+        if definition.costs is not None and self._random.random() < 0.5:
+            found = {}
+        if definition.budget is None and self._random.random() < 0.5:
+            found["cost_weight"] = self._random.uniform(0.0, 1.0) if found or definition.costs is not None else None
+        return found
 
     def _hear_all(self, known: Known, newest: int, losses: int, answers: Any) -> None:
         for answer in answers if isinstance(answers, list) else []:

@@ -16,8 +16,8 @@ from tests.simulation.redis_server import RedisServer
 from tests.simulation.world import World
 
 _STEPS, _SEED = 15_000, 5
-_MOMENT = b"at"
-"""The field of a snapshot that has the moment of the server's clock."""
+_MOMENTS = (b"at", b":promotion:at")
+"""The fields, of a snapshot and of a promotion, that have the moment of the server's clock."""
 
 
 class _NotingServer(RedisServer):
@@ -38,7 +38,8 @@ class _NotingServer(RedisServer):
 def simulated() -> list[tuple[tuple[Any, ...], Any]]:
     """Return the commands of a simulation, and their replies: snapshots and claims depend on the server's clock."""
     server = _NotingServer()
-    world = World(_SEED, [], models={CHANGED: MODELS[CHANGED]}, clock=server.clock, server=server)
+    never_closes = {**MODELS[CHANGED], "on_expiry": "drop", "budget": None}
+    world = World(_SEED, [], models={CHANGED: never_closes}, clock=server.clock, server=server)
     world.run(_STEPS)
     world.close()
     return server.noted
@@ -70,7 +71,7 @@ def _plain(command: tuple[Any, ...], reply: Any) -> Any:
         return None
     if command[0] == "HGETALL":
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
-        return {name: value for name, value in fields.items() if name != _MOMENT}
+        return {name: value for name, value in fields.items() if name not in _MOMENTS}
     return reply
 
 

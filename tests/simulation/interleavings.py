@@ -1,7 +1,8 @@
 """`python -m tests.simulation.interleavings`: search every interleaving of a few operations of two workers.
 
 Two predictions, three feedbacks (one a duplicate, one a contradiction), an expiry, a snapshot with trimming, and a
-change of labels and rules; in each schedule, at most one reply is lost or one worker dies, at any script.
+change of labels, rules, costs and budget; in each schedule, at most one reply is lost or one worker dies, at any
+script.
 
 Between two scripts a worker computes alone. Commands that are no scripts touch what no other operation reads, so they
 run at once. The search visits each state once: what the store holds and, for each worker, its replica, its random

@@ -8,6 +8,9 @@ from service.store.values import ChangeEntry, LogEntry
 Own = tuple[str, int]
 """A prediction of a model: its block and its token."""
 
+Asked = tuple[float, ...]
+"""The context of a request."""
+
 Position = tuple[int, int]
 """Numbers of rounds and changes in a log."""
 
@@ -30,6 +33,7 @@ class Stored(NamedTuple):
     output: bytes
     label: str
     propensity: float
+    price: bytes
     expires_at: float
 
 

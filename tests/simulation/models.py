@@ -8,10 +8,25 @@ from tests.service.sample_models import GAPTRON
 CHANGED, GUEST = "plain", "guest"
 """The model that a client changes, and the one that comes and goes."""
 
+SQUARECB: Mapping[str, Any] = {"algorithm": "squarecb"}
+"""A learner that weighs costs, with a small state."""
+
+_COSTS = {"red": 1.0, "green": 0.2, "none": 0.05}
+
 MODELS: Mapping[str, Mapping[str, Any]] = {
-    CHANGED: {"learner": GAPTRON, "retain_rounds": 0, "window_seconds": 600.0},
+    CHANGED: {
+        "learner": SQUARECB,
+        "on_expiry": "incorrect",
+        "learn": "on_arrival",
+        "costs": _COSTS,
+        "budget": {"cost": 0.3},
+        "retain_rounds": 0,
+        "window_seconds": 600.0,
+    },
     "clicks": {
-        "learner": GAPTRON,
+        "learner": SQUARECB,
+        "costs": _COSTS,
+        "budget": {"cost": 0.2},
         "on_expiry": "incorrect",
         "window_seconds": 3.0,
         "rules": {
@@ -31,6 +46,6 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "freshness": {"max_lag_seconds": 0.5},
         "retain_seconds": 60.0,
     },
-    GUEST: {"learner": GAPTRON, "window_seconds": 30.0},
+    GUEST: {"learner": SQUARECB, "costs": _COSTS, "cost_weight": 0.5, "window_seconds": 30.0},
 }
 """The policies of each model."""

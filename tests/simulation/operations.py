@@ -9,13 +9,21 @@ from service.errors import FeedbackConflictError, PredictionExpiredError
 from service.prediction_id import PredictionId
 from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.models import ModelPatch
-from tests.service.sample_models import GAPTRON, SIZE
+from tests.service.sample_models import SIZE
 from tests.simulation.log_rounds import ViolationError
+from tests.simulation.models import SQUARECB
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
 
 MODEL = "small"
-POLICIES = {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 100.0, "retain_rounds": 0}
+POLICIES = {
+    "learner": SQUARECB,
+    "costs": {"red": 1.0, "green": 0.5},
+    "budget": {"cost": 0.2},
+    "on_expiry": "incorrect",
+    "window_seconds": 100.0,
+    "retain_rounds": 0,
+}
 
 
 class Operation(NamedTuple):
@@ -58,7 +66,8 @@ async def _snapshot(_: Truths, worker: SimulatedWorker) -> None:
 
 
 def _change(_: Truths, worker: SimulatedWorker) -> Any:
-    patch = ModelPatch.model_validate({"labels": {"add": ["new"]}, "rules": {"floor": {"new": 0.5}}})
+    policies = {"rules": {"floor": {"new": 0.5}}, "costs": {"new": 0.3, "red": 0.2}, "budget": {"cost": 0.1}}
+    patch = ModelPatch.model_validate({"labels": {"add": ["new"]}, **policies})
     return worker.registry.change(MODEL, patch, ("*",), None)
 
 

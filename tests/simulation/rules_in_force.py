@@ -27,7 +27,7 @@ class RulesInForce(NamedTuple):
         labels, rules = [*self.labels], self.rules
         for entry in entries:
             if isinstance(entry, ChangeEntry) and entry.change_count <= change_count:
-                change = _read(entry.payload)
+                change = read_change(entry.payload)
                 labels += (change.get("labels") or {}).get("add", [])
                 rules = change.get("policies", {}).get("rules", rules)
         return RulesInForce(labels, rules)
@@ -40,6 +40,7 @@ class RulesInForce(NamedTuple):
 
 
 @lru_cache(1000)
-def _read(payload: bytes) -> dict[str, Any]:
+def read_change(payload: bytes) -> dict[str, Any]:
+    """Return a change as JSON."""
     change: dict[str, Any] = json.loads(payload)
     return change

@@ -6,28 +6,35 @@ trimming touch it. If a fault lets the server lose commands, the truth loses the
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from learners.base import Prices
+from service.choice.requests import NO_OPTIONS, Options
 from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, PENDING, ROUND
+from service.store.records.optional_fields import GIVEN_COSTS, LogRows, OptionalFields
 from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
 from service.store.values import ChangeEntry, LogEntry
 from tests.simulation.event_loop import run_now
-from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split
+from tests.simulation.log_rounds import Asked, Own, Position, Round, Stored, ViolationError, end_of, split
+from tests.simulation.pace import Pace
+from tests.simulation.paces import InForce, paced
+from tests.simulation.prices_in_force import PricesInForce
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.reference_fold import ReferenceFold, bits_of
-from tests.simulation.rules_in_force import RulesInForce
+from tests.simulation.rules_in_force import RulesInForce, read_change
 from tests.simulation.whole_log import WholeLog
 
 _TOLERANCE = 1e-12
+_ROUNDING = 1e-9  # of λ, relative
 
 
 class Truth:
@@ -38,14 +45,21 @@ class Truth:
         key: the model.
         latest: returns the latest moment that any clock may have shown.
         elapsed: returns the seconds since the simulation began.
+        asked: the options of requests, by their contexts.
     """
 
     def __init__(
-        self, server: RedisServer, key: ModelKey, latest: Callable[[], float], elapsed: Callable[[], float]
+        self,
+        server: RedisServer,
+        key: ModelKey,
+        latest: Callable[[], float],
+        elapsed: Callable[[], float],
+        asked: Mapping[Asked, Options],
     ) -> None:
         self._server = server
         self._elapsed = elapsed
         self._latest = latest
+        self._asked = asked
         self.key = key
         self.entries: list[LogEntry | ChangeEntry] = []
         self.change_count = 0
@@ -59,7 +73,9 @@ class Truth:
         self.never_active: set[Own] = set()
         self.lost: set[Own] = set()  # predictions that the server has lost; some are stored again
         self._store = WholeLog(server, self)
-        self._first_rules = RulesInForce.at_first(self._store.stored_model(key))
+        first = self._store.stored_model(key)
+        self._first = InForce(RulesInForce.at_first(first), PricesInForce.at_first(first))
+        self._paces: dict[Position, Pace] = {(0, 0): Pace()}
         self._snapshot_at: Position = (0, 0)
         self._fold = ReferenceFold(self._store, key)
         self._fold.learn(None)
@@ -94,9 +110,31 @@ class Truth:
             return
         last = f"({self.position[0]}-{self.position[1]}"
         for number, fields in self._server.look("XRANGE", keys.log(*self.key), last, "+"):
+            before = self.position
             self._take(decode_entry(number, fields))
             self._fold.learn(self._mark)
+            self._paces[self.position] = self._pace_after(before, self.entries[-1])
         self._require(there == self.position, f"the counters say {there}, the log {self.position}")
+
+    def in_force(self, change_count: int) -> InForce:
+        """Return the rules and prices after the first changes of the log."""
+        rules, prices = self._first
+        return InForce(rules.after(self.entries, change_count), prices.after(self.entries, change_count))
+
+    def _pace_after(self, before: Position, entry: LogEntry | ChangeEntry) -> Pace:
+        pace, point = self._paces[before], self._fold.points[before]
+        if isinstance(entry, LogEntry):
+            return paced(pace, entry, point.model, point.state, self.in_force(before[1]))
+        state = read_change(entry.payload).get("state")
+        if state is None:
+            return pace
+        if state == "initial":
+            return Pace()
+        if state.get("then_folds"):  # `ShadowTruth` checks it
+            return Pace.in_state(self._fold.points[self.position].state)
+        kept = run_now(self._store.load_kept(self.key, state["snapshot"]))
+        assert kept is not None
+        return self._paces[kept.round_count, kept.change_count]
 
     def _store_now(self) -> float:
         seconds, microseconds = self._server.look("TIME")
@@ -124,19 +162,20 @@ class Truth:
             self._require(at == (rounds, changes + 1), f"change {at} follows {(rounds, changes)}")
             self.change_count += 1
             return
-        for record in split(entry.payload):
-            self._take_round(
-                entry.block, np.frombuffer(record, ROUND.dtype(self.model.choice.answers.codec.dtype), 1)[0]
-            )
+        parts = self.model.choice.records.rows([entry.payload]).parts
+        for i, record in enumerate(split(entry.payload)):
+            row = np.frombuffer(record, ROUND.dtype(self.model.choice.answers.codec.dtype), 1)[0]
+            self._take_round(entry.block, row, _price_of(parts, i))
         self._require(entry.last_round == len(self.rounds), f"entry {entry.last_round} ends with {len(self.rounds)}")
 
-    def _take_round(self, block: str, row: Any) -> None:
+    def _take_round(self, block: str, row: Any, price: bytes) -> None:
         own, at = (block, int(row["token"])), int(row["round"])
         stored = self.predictions.get(own)
         self._require(at == len(self.rounds) + 1, f"round {at} has the wrong place")
         self._require(own not in self.closed, f"{own} is closed by rounds {self.closed.get(own)} and {at}")
         self._require(own not in self.never_active, f"{own} was never activated, and has a round")
-        same = stored and (stored.output, stored.propensity) == (row["output"].tobytes(), float(row["propensity"]))
+        logged = (row["output"].tobytes(), float(row["propensity"]), price)
+        same = stored and (stored.output, stored.propensity, stored.price) == logged
         self._require(bool(same), f"round {at} of {own} is not the stored prediction {stored}")
         early = self.waits(own) and stored is not None and self._store_now() < stored.expires_at
         self._require(not early, f"{own} is closed before the end of its window")
@@ -152,27 +191,48 @@ class Truth:
 
         Raises:
             ViolationError: if a propensity is not that of the state after the rounds that the prediction has seen,
-                under the rules after the changes that it has seen.
+                under the rules and prices after the changes that it has seen, or if its price is another one.
         """
         waiting = self.model.choice.records.waiting(record)
         assert waiting is not None
-        table, contexts, parts = waiting.rows
+        table, contexts, parts = rows = waiting.rows
         seen = int(table["rounds_seen"][0]), int(table["changes_seen"][0])
         point = self._fold.points.get(seen)
         if point is None:
             raise ViolationError(f"model {self.key.name}: a prediction has seen {seen}, the log has {self.position}")
         self._require(seen[1] == self.change_count, f"a prediction of {self.position} has seen {seen}")
-        rules = self._first_rules.after(self.entries, seen[1])
-        decisions = point.model.learner.decide(point.state, point.model.choice.prepared(contexts), parts.eligible)
+        there = self.in_force(seen[1])
+        prepared, prices = point.model.choice.prepared(contexts), self._prices(block, rows, there.prices, seen)
+        decisions = point.model.learner.decide(point.state, prepared, parts.eligible, prices)
         for i, row in enumerate(table):
             own, output = (block, int(row["token"])), row["output"]
-            nearest = rules.nearest_to(decisions.distributions[i].tolist(), parts.eligible[i].tolist())
+            nearest = there.rules.nearest_to(decisions.distributions[i].tolist(), parts.eligible[i].tolist())
             true, drawn = float(nearest[int(output)]), float(row["propensity"])
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
-            there = self.predictions.get(own)
-            self._require(there is None or there.expires_at < waiting.expires_at, f"{own} is stored twice")
+            before, price = self.predictions.get(own), _price_of(parts, i)
+            self._require(before is None or before.expires_at < waiting.expires_at, f"{own} is stored twice")
             (shown,) = point.model.choice.answers.show(table["output"][i : i + 1])
-            self.predictions[own] = Stored(output.tobytes(), str(shown.label), drawn, waiting.expires_at)
+            self.predictions[own] = Stored(output.tobytes(), str(shown.label), drawn, price, waiting.expires_at)
+
+    def _prices(self, block: str, rows: LogRows, there: PricesInForce, seen: Position) -> Prices:
+        """Return the prices of new predictions, and check that they are stored."""
+        found = list[tuple[float, list[float]]]()
+        for i in range(len(rows.table)):
+            options = self._asked.get(tuple(rows.contexts.rows(i, i + 1).values.tolist()), NO_OPTIONS)
+            true, stored = there.of(options, self._paces[seen]), _price_of(rows.parts, i)
+            right = true is None and not stored
+            weight, costs = true or (0.0, [0.0] * len(there.labels))
+            if true is not None and stored:
+                drawn, cost = rows.parts.prices[i].tolist()
+                named = [
+                    (there.labels[label], each) for label, each in np.frombuffer(stored[16:], GIVEN_COSTS).tolist()
+                ]
+                own = cost == costs[int(rows.table["output"][i])], named == list(options.costs or ())
+                right, weight = all(own) and math.isclose(drawn, weight, rel_tol=_ROUNDING), drawn
+            self._require(right, f"a prediction of {block} after {seen} stores the price {stored!r}, and not {true}")
+            found.append((weight, costs))
+        weights, costs_of_all = zip(*found, strict=True)
+        return Prices(np.array(weights), np.array(costs_of_all))
 
     def acknowledge(self, own: Own, number: int | None, reward: float, losses: int) -> None:
         """Note feedback that a worker acknowledges.
@@ -220,6 +280,7 @@ class Truth:
         self.lost |= (lost := {own for own in self.predictions if not self._has(own)})
         self.predictions = {own: stored for own, stored in self.predictions.items() if own not in lost}
         self._require(self.position == (rounds, changes), "a loss split an entry")
+        self._paces = {at: pace for at, pace in self._paces.items() if at <= (rounds, changes)}
         self._fold.cut((rounds, changes), self._mark)
         gone = [own for own in self.acknowledged if own not in self.closed and not self._holds_feedback(own)]
         for own in gone:
@@ -310,3 +371,11 @@ class Truth:
         right, expired = (int(each or 0) for each in counted)
         true = (sum(each.reward == 1 for each in self.rounds), sum(each.is_expired for each in self.rounds))
         self._require((right, expired) == true, f"the counters say {(right, expired)}, the log {true}")
+
+
+def _price_of(parts: OptionalFields, i: int) -> bytes:
+    """Return the price of a prediction or a round: λ, the cost and the costs that the request gave; b"" without one."""
+    if not parts.prices.size or np.isnan(parts.prices[i]).all():
+        return b""
+    price: bytes = parts.prices[i].tobytes()
+    return price + (parts.costs[i] if parts.costs else b"")

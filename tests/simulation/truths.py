@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
+from service.choice.requests import Options
 from service.store import keys
 from service.store.stored_models import ModelKey
-from tests.simulation.log_rounds import Own, ViolationError
+from tests.simulation.log_rounds import Asked, Own, ViolationError
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.shadow_truth import ShadowTruth
 from tests.simulation.truth import Truth
@@ -22,6 +23,7 @@ class Truths:
     def __init__(self, server: RedisServer, latest: Callable[[], float], elapsed: Callable[[], float]) -> None:
         self._server = server
         self._clocks = latest, elapsed
+        self.asked = dict[Asked, Options]()  # what clients asked for, by their contexts, which differ
         self._all: dict[ModelKey, Truth] = {}
         self._now: dict[str, Truth] = {}
         self._shadows: dict[ModelKey, ShadowTruth] = {}
@@ -56,7 +58,7 @@ class Truths:
             return
         key = ModelKey(name, incarnation.decode())
         if key not in self._all:
-            self._all[key] = Truth(self._server, key, *self._clocks)
+            self._all[key] = Truth(self._server, key, *self._clocks, self.asked)
             self._shadows[key] = ShadowTruth(self._server, self._all[key])
         before, self._now[name] = self._now.get(name), self._all[key]
         if before is not None and before is not self._all[key]:

@@ -34,6 +34,8 @@ _SHARE_OF_TIME = 0.03
 
 _SHORTEST, _LONGEST = 0.0005, 0.02  # seconds of such a step
 
+_LONGEST_WINDOW = 600.0  # seconds; see `models`
+
 _REST, _LATEST_CLOSING = 10.0, 4.0
 """Seconds after the last request, and seconds after the end of a window, until its predictions are closed."""
 
@@ -139,7 +141,7 @@ class World:
         self._most_steps = self.steps + _MOST_STEPS_TO_END
         while not all(player.done() for player in self._players) or not self.post.is_quiet:
             self._step()
-        self.server.offset = self._skew  # every window ends
+        self.server.offset = self._skew + _LONGEST_WINDOW  # every window ends
         ends_at = self.clock.elapsed + _REST
         while self.clock.elapsed < ends_at:
             self._step()
