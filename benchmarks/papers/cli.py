@@ -11,6 +11,7 @@ from benchmarks.papers import actions as actions_page
 from benchmarks.papers import boosting as boosting_page
 from benchmarks.papers import drift_report
 from benchmarks.papers import reduction as reduction_page
+from benchmarks.papers import routing as routing_page
 from benchmarks.papers.contest import STREAMS as CONTEST_STREAMS
 from benchmarks.papers.contest import TRAFFIC
 from benchmarks.papers.contest import plan as plan_contest
@@ -221,6 +222,15 @@ def reduction(
     where = pages or _pages(out, rounds, found.partial)
     reduction_page.report(tables, seeds, out, where)
     Console().print(f"{played} runs played; see {where / 'bandit-reduction'}.md")
+
+
+@app.command()
+def routing(data: Data = None, seeds: Seeds = 10, pages: Pages = None) -> None:
+    """Play LLM routers with weights of costs and with budgets, then write the page."""
+    found = _found("paretobandit-vectors", ["paretobandit-vectors"], data)
+    where = pages or RESULTS
+    routing_page.report(Path(str(found.files["paretobandit-vectors"])), seeds, where)
+    Console().print(f"see {where / 'llm-routing'}.md")
 
 
 class _Found(NamedTuple):

@@ -29,6 +29,11 @@ def routing_words(path: Path) -> Examples:
     return _examples(Contexts.sparse([len(words) + 1 for words, _ in bags], indices, values), lines, _WORDS + 1)
 
 
+def prices_of(path: Path) -> FloatArray:
+    """Return what each model's answer to each prompt cost, (n, K), in dollars; `costs` in the file."""
+    return np.array([line["costs"] for line in _lines(path)], dtype=np.float64)
+
+
 def routing_vectors(path: Path) -> Examples:
     """Read prompts as vectors of norm 1 in 384 dimensions, and a constant 1.
 
