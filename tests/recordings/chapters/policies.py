@@ -90,6 +90,66 @@ async def _rules_of_actions(play: Play) -> None:
     await play.send("GET", f"/models/{name}/rounds")
 
 
+_COSTS = {"red": 0.5, "blue": 1.0, "none": 2.0}
+
+
+async def _costs(play: Play) -> None:
+    name = await play.create("c", labels=LABELS, features=DENSE, costs=_COSTS, cost_weight=0.5)
+    await teach(play, name, contexts(1, 20))
+    one: dict[str, Any] = {"model": name, "context": contexts(2, 1)[0], "include_distribution": True}
+    for given in (
+        {},
+        {"cost_weight": 0.0},
+        {"costs": {"green": 0.75}},
+        {"costs": {"pink": 1.0}},
+        {"cost_weight": -1.0},
+    ):
+        await play.post("/predict", one | given)
+    await play.post("/predict", one | {"costs": {"green": 0.75}, "prediction_id": "p"})
+    await play.post("/feedback", {"prediction_id": f"{name}:p", "correct": True})
+    await play.publish(name)
+    for path in (
+        f"/predictions/{name}:p",
+        *(f"/models/{name}{each}" for each in ("", "/statistics", "/rounds?limit=3")),
+    ):
+        await play.send("GET", path)
+    await play.change(name, {"costs": {"red": 1.0}, "cost_weight": 0.25})
+    await play.change(name, {"costs": {"pink": 1.0}})
+    await play.change(name, {"budget": {"cost": 0.5}})
+    await play.create("g", labels=LABELS, features=DENSE, learner="gaptron", costs=_COSTS)
+    actions = [{"id": "a", "features": [0.5], "cost": 1.0}, {"id": "b", "features": [0.5]}]
+    of_actions = await play.create("a", actions={"features": {"kind": "dense", "size": 1}}, cost_weight=0.1)
+    await play.post("/predict", {"model": of_actions, "actions": actions, "include_distribution": True})
+
+
+async def _budgets(play: Play) -> None:
+    closing = {"on_expiry": "incorrect", "window_seconds": 60.0, "learn": "on_arrival"}
+    name = await play.create("b", labels=LABELS, features=DENSE, costs=_COSTS, budget={"cost": 0.4}, **closing)
+    await play.send("GET", f"/models/{name}/statistics")
+    for seed in range(3):
+        await teach(play, name, contexts(seed, 20))
+    await play.post("/predict", {"model": name, "context": contexts(9, 1)[0], "prediction_id": "p"})
+    await play.publish(name)
+    for path in (f"/predictions/{name}:p", f"/models/{name}", f"/models/{name}/statistics"):
+        await play.send("GET", path)
+    await play.post("/predict", {"model": name, "context": contexts(9, 1)[0], "cost_weight": 1.0})
+    await play.change(name, {"budget": {"cost": 0.8}})
+    await play.change(name, {"budget": {"cost": -0.8}})
+    await play.change(name, {"on_expiry": "drop"})
+
+
+async def _vectors(play: Play) -> None:
+    fields = {"user.embedding": {"type": "vector", "size": 3, "precision": "float32", "required": True}}
+    name = await play.create("v", labels=LABELS, features={"kind": "named", "fields": fields})
+    for numbers in ([0.1, -2.5, 3], [0.1, 0.2], [0.1, None, 1], [0.1, [0.2], 1], "none", None):
+        context = {"user": {"embedding": numbers, "age": 41}}
+        await play.post("/predict", {"model": name, "context": context, "prediction_id": None})
+    await play.post("/predict", {"model": name, "context": {"user": {"embedding": [1, 2, 3]}}, "prediction_id": "p"})
+    await play.post("/feedback", {"prediction_id": f"{name}:p", "correct": True})
+    for path in (f"/predictions/{name}:p", f"/models/{name}/rounds"):
+        await play.send("GET", path)
+
+
 async def _decisions_explained(play: Play) -> None:
     rules, holdout = {"floor": {"none": 0.3}}, {"fraction": 0.3, "policy": {"label": "green"}}
     name = await play.create("d", labels=LABELS, features=DENSE, rules=rules, holdout=holdout)
@@ -257,6 +317,9 @@ CHAPTERS = [
     Chapter("holdout-actions", _holdout_of_actions),
     Chapter("rules", _rules),
     Chapter("rules-of-actions", _rules_of_actions),
+    Chapter("costs", _costs),
+    Chapter("budgets", _budgets),
+    Chapter("vectors", _vectors),
     Chapter("decisions-explained", _decisions_explained),
     Chapter("decisions-among-actions", _decisions_among_actions),
     Chapter("modes", _modes),
