@@ -25,6 +25,7 @@ from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
 from tests.simulation.log_rounds import Own, ViolationError
+from tests.simulation.models import context_of
 from tests.simulation.post import LostError, Post
 from tests.simulation.truth import Truth
 from tests.simulation.truths import Truths
@@ -144,7 +145,7 @@ class Crowd:
         active = not named or self._random.random() >= _INACTIVE
         options = NO_OPTIONS._replace(activated=active, eligible=self._some_labels(known), **self._some_prices(known))
         known.asked[tuple(context)] = options
-        return PredictionRequest(context, own, False, options)
+        return PredictionRequest(context_of(known.name, context), own, False, options)
 
     def _some_labels(self, known: Known) -> tuple[str, ...] | None:
         if self._random.random() >= _SELECTIVE:

@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.service.sample_models import GAPTRON
+from tests.service.sample_models import GAPTRON, SIZE
 
 CHANGED, GUEST = "plain", "guest"
 """The model that a client changes, and the one that comes and goes."""
 
 SQUARECB: Mapping[str, Any] = {"algorithm": "squarecb"}
 """A learner that weighs costs, with a small state."""
+
+_VECTOR = "v"
+_OF_VECTOR: Mapping[str, Any] = {
+    "kind": "named",
+    "size": 1,
+    "intercept": False,
+    "fields": {_VECTOR: {"type": "vector", "size": SIZE, "required": True}},
+}
+"""Contexts with one vector, under this name."""
 
 _COSTS = {"red": 1.0, "green": 0.2, "none": 0.05}
 
@@ -41,6 +50,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "closing": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 2.0, "learn": "at_window_close"},
     "late": {
         "learner": GAPTRON,
+        "features": _OF_VECTOR,
         "window_seconds": 2.0,
         "late_feedback": "accept",
         "freshness": {"max_lag_seconds": 0.5},
@@ -49,3 +59,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     GUEST: {"learner": SQUARECB, "costs": _COSTS, "cost_weight": 0.5, "window_seconds": 30.0},
 }
 """The policies of each model."""
+
+
+def context_of(model: str, numbers: list[float]) -> object:
+    """Return a context of a model with these numbers, (SIZE,)."""
+    return {_VECTOR: numbers} if "features" in MODELS[model] else numbers

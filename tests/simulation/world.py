@@ -20,7 +20,7 @@ from tests.simulation.faults import Fault
 from tests.simulation.fleet import Fleet
 from tests.simulation.inspection import Inspection
 from tests.simulation.log_rounds import ViolationError
-from tests.simulation.models import MODELS
+from tests.simulation.models import MODELS, context_of
 from tests.simulation.network import Line, Network
 from tests.simulation.post import Post
 from tests.simulation.redis_server import RedisServer
@@ -154,9 +154,9 @@ class World:
     def _predict_once(self, name: str) -> None:
         """Check that a model still answers: a new worker loads its snapshot and its log."""
         if self.truths[name].exists:
-            worker = self.fleet.start()
+            worker, context = self.fleet.start(), context_of(name, [1.0] * SIZE)
             try:
-                self._run(worker, worker.rounds.predict(name, PredictionRequest([1.0] * SIZE, None, False)))
+                self._run(worker, worker.rounds.predict(name, PredictionRequest(context, None, False)))
             except Exception as error:
                 raise ViolationError(f"model {name} does not answer any more: {error!r}") from error
 
