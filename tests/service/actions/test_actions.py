@@ -146,10 +146,15 @@ async def test_labels_cannot_be_added_to_actions(api: Api) -> None:
 async def test_vectors_identify_a_request_in_any_order_of_members(api: Api) -> None:
     vector = {"type": "vector", "size": 2}
     features = {"kind": "named", "fields": {"a": vector, "b": vector}}
-    actions = {"features": {"kind": "named"}, "interactions": []}
+    actions = {"features": features, "interactions": []}
     body_of(await api.post("/models", name=api.name, features=features, actions=actions), 201)
-    asked = {"model": api.name, "actions": [{"id": "x", "features": {"n": 1}}], "prediction_id": "p"}
-    first = body_of(await api.post("/predict", **asked, context={"a": [1, 2], "b": [3, 0.0]}), 200)
-    assert body_of(await api.post("/predict", **asked, context={"b": [3, -0.0], "a": [1, 2]}), 200) == first
-    other = await api.post("/predict", **asked, context={"b": [1, 2], "a": [3, 0.0]})
-    problem_of(other, 409, "prediction-conflict", "prediction_id")
+    sent, same, other = {"a": [1, 2], "b": [3, 0.0]}, {"b": [3, -0.0], "a": [1, 2]}, {"b": [1, 2], "a": [3, 0.0]}
+
+    async def asked(context: Any, of_action: Any) -> Any:
+        chosen = [{"id": "x", "features": of_action}]
+        return await api.post("/predict", model=api.name, context=context, actions=chosen, prediction_id="p")
+
+    first = body_of(await asked(sent, sent), 200)
+    assert body_of(await asked(same, same), 200) == first
+    for wrong in ((other, sent), (sent, other)):
+        problem_of(await asked(*wrong), 409, "prediction-conflict", "prediction_id")

@@ -204,13 +204,12 @@ def test_a_healthy_model_that_explores_little_is_not_called_chance(high: float, 
     assert len(words) > 6
 
 
-def test_a_model_that_rules_bind_is_not_called_chance() -> None:
-    """Its floor of the worst label keeps the reward near that of uniform draws, or below."""
-    counts = counted(rows([0.9, 0.05, 0.05], [0.2, 0.8, 0.5], 3000))
-    free = subject()
-    assert verdict_of(free, counts).verdict in ("at_chance", "collapsed")
-    bound = free._replace(rules=Rules(floor={"a": 0.9}))
-    assert verdict_of(bound, counts).verdict != "at_chance"
+@pytest.mark.parametrize("bound", [{"rules": Rules(floor={"a": 0.9})}, {"cost_weight": 0.5}], ids=str)
+def test_a_model_that_rules_or_costs_bind_is_not_called_chance(bound: dict[str, Any]) -> None:
+    """A floor, or a price of the others, keeps the reward of the worst label near that of uniform draws, or below."""
+    counts = counted(rows([0.8, 0.1, 0.1], [0.2, 0.8, 0.5], 3000))
+    assert verdict_of(subject(), counts).verdict == "at_chance"
+    assert verdict_of(subject()._replace(**bound), counts).verdict != "at_chance"
 
 
 def contextual(best: list[float], n: int = 4000) -> Table:

@@ -313,6 +313,16 @@ async def test_a_learner_that_cannot_weigh_costs_is_no_shadow_and_no_promotion(a
     assert await api.model() == before
 
 
+async def test_the_guarantee_is_without_costs(api: Api) -> None:
+    await api.create(learner=FASTCB, costs=COSTS)
+    free = (await api.model())["guarantee"]
+    body_of(await api.change("*", cost_weight=0.5), 200)
+    guarantee = (await api.model())["guarantee"]
+    assert guarantee.startswith(f"{free} This is for a cost_weight of 0")
+    bound = body_of(await api.get(f"/models/{api.name}/statistics"), 200)["bound"]
+    assert bound["guarantee"] == guarantee
+
+
 async def test_statistics_show_the_costs(api: Api) -> None:
     await api.create(learner=FASTCB, **BUDGET)
     path = f"/models/{api.name}/statistics"
