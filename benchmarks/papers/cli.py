@@ -230,7 +230,7 @@ def routing(data: Data = None, seeds: Seeds = 10, pages: Pages = None) -> None:
     found = _found("paretobandit-vectors", ["paretobandit-vectors"], data)
     where = pages or RESULTS
     routing_page.report(Path(str(found.files["paretobandit-vectors"])), seeds, where)
-    Console().print(f"see {where / 'llm-routing'}.md")
+    Console().print(f"see {where / 'routing'}.md")
 
 
 class _Found(NamedTuple):

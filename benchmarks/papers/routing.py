@@ -144,7 +144,7 @@ def rows_of(name: str, router: Router, prompts: Prompts, seeds: int, budget: flo
 
 
 def report(path: Path, seeds: int, pages: Path) -> None:
-    """Play all routers, and write the page `llm-routing`."""
+    """Play all routers, and write the page `routing`."""
     prompts = read(path)
     table = [rows_of(f"always {name}", always(k), prompts, 1) for k, name in enumerate(MODELS)]
     table.append(rows_of("uniform", uniform, prompts, seeds))
@@ -158,7 +158,7 @@ def report(path: Path, seeds: int, pages: Path) -> None:
         "priors, as fastcb does."
     )
     body = markdown(["router", "quality", "cost", "over budget"], table)
-    write_page(pages, "llm-routing", "An LLM router", introduction, f"routing --seeds {seeds}", body)
+    write_page(pages, "routing", "An LLM router", introduction, f"routing --seeds {seeds}", body)
 
 
 def _peers(prompts: Prompts, seeds: int) -> Sequence[list[str]]:

@@ -1,6 +1,8 @@
 """Small versions of the papers' experiments, and the committed pages of the large ones."""
 
+import gzip
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,21 @@ def test_a_short_run_writes_its_page(name: str, tmp_path: Path) -> None:
     assert all((tmp_path / "results" / figure).stat().st_size > 1000 for figure in shown)
 
 
+def test_a_short_routing_run_writes_its_page(tmp_path: Path) -> None:
+    lines = [
+        {"prompt": f"word{i % 7}", "source": f"s{i % 2}", "rewards": [i % 2, 0.5, 0.3, 0.9], "costs": [1, 2, 9, 3]}
+        for i in range(60)
+    ]
+    file = tmp_path / "routing" / "paretobandit_k4.jsonl.gz"
+    file.parent.mkdir()
+    file.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    command = ["routing", "--data", str(tmp_path), "--seeds", "1", "--pages", str(tmp_path)]
+    assert CliRunner().invoke(cli.app, command, catch_exceptions=False).exit_code == 0
+    page = (tmp_path / "routing.md").read_text()
+    assert "60 prompts" in page
+    assert "| always gemini-2.5-flash | 0.9000 (0.0000) | 0.3333 (0.0000) |" in page
+
+
 def test_a_finished_run_is_not_played_again(tmp_path: Path) -> None:
     played = re.search(r"(\d+) runs played, 0 reused", run(COMMANDS["groups"], tmp_path))
     assert played
@@ -123,5 +140,5 @@ def test_results_md_links_every_page_and_figure() -> None:
     linked, pages = links(ROOT / "RESULTS.md"), set(RESULTS.resolve().glob("*.md"))
     assert pages <= linked
     assert {path for page in [ROOT / "RESULTS.md", *pages] for path in links(page) if not path.exists()} == set()
-    others = [*(f"defaults-{stream}" for stream in cli.STREAMS), *list(COMMANDS)[2:]]
+    others = [*(f"defaults-{stream}" for stream in cli.STREAMS), *list(COMMANDS)[2:], "routing"]
     assert {path.stem for path in pages} == {*EXPERIMENTS, *others}
