@@ -17,7 +17,7 @@ from benchmarks.papers.pages import write_page
 from benchmarks.papers.summary import markdown
 from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Prices, Problem, Rounds, every_label
 from learners.mathematics.exploration import draw_unchecked
-from learners.mathematics.pacing import Budget, pace, paced_weight
+from learners.mathematics.pacing import Budget, new_pacing, pace, paced_weight
 from learners.registry import RECOMMENDED
 
 DELAY = 50
@@ -62,7 +62,7 @@ def wager(weight: float | None, budget: float | None) -> Router:
 def _played(prompts: Prompts, rng: np.random.Generator, weight: float | None, budget: float | None) -> IntArray:
     (n, K), prices = prompts.rewards.shape, prompts.costs
     learner: Any = RECOMMENDED(problem=Problem(K, prompts.contexts.shape[1]))
-    state, pacing, uniforms = learner.init(), np.zeros(11), rng.random((n,))
+    state, pacing, uniforms = learner.init(), new_pacing(), rng.random((n,))
     labels, p, used = np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
     rows = [Contexts.dense(row) for row in prompts.contexts]
     for t in range(n):

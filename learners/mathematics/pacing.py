@@ -36,6 +36,16 @@ _LONGEST_MEAN = 1_000.0  # rounds of the mean lag
 _LARGEST_EXCESS = 100.0  # of one round over the budget that counts: a wrong cost must not decide for long
 
 
+def new_pacing() -> FloatArray:
+    """Return the pacing before the first round."""
+    return np.zeros(11)
+
+
+def is_possible(pacing: FloatArray) -> bool:
+    """Return whether no lag, number of rounds, budget or sum of squares is negative: `pace` divides by them."""
+    return not (pacing[[_LAG, _ROUNDS, _SINCE, _BUDGET, _SEEN, _SQUARES]] < 0.0).any()
+
+
 class Budget(NamedTuple):
     """A bound on the mean cost of a learner's rounds."""
 

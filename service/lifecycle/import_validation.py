@@ -12,6 +12,7 @@ import pydantic
 from learners.answers import draw_answers_unchecked, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds, State
 from learners.codec import decode_state
+from learners.mathematics.pacing import is_possible
 from service.error_messages.values import quoted, shown
 from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
 from service.json_values import JsonObject
@@ -114,7 +115,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
         if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_IN_STATE:
             raise ModelFileError(f"its state: {name} contains numbers above {_LARGEST_IN_STATE:g}")
     pacing = state._asdict().get("pacing")
-    if pacing is not None and (pacing[[2, 3, 4, 5, 6, 9]] < 0.0).any():  # the pace divides by these
+    if pacing is not None and not is_possible(pacing):
         raise ModelFileError("its state: pacing contains a negative lag, number of rounds, budget or square")
     if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
         raise ModelFileError("its state: the learner cannot decide and learn with these numbers")

@@ -1,9 +1,7 @@
 """Checks of a model's costs, their weight, and its budget."""
 
-import numpy as np
-
 from learners.base import AnyLearner
-from learners.mathematics.pacing import Budget, paced_weight
+from learners.mathematics.pacing import Budget, new_pacing, paced_weight
 from service import errors
 from service.choice.prices import check_weighs_costs
 from service.error_messages.values import quoted, shown
@@ -25,7 +23,7 @@ def costs_count(definition: Policies) -> bool:
 def first_weight(definition: Policies) -> float | None:
     """Return the λ of a new model; None if it has no costs."""
     if definition.budget is not None:
-        return paced_weight(np.zeros(11), Budget(definition.budget.cost))
+        return paced_weight(new_pacing(), Budget(definition.budget.cost))
     return definition.cost_weight if has_costs(definition) else None
 
 

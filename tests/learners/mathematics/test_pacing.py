@@ -10,7 +10,7 @@ import pytest
 
 from learners.base import NO_LABEL, Contexts, FloatArray, Prices, Problem, Rounds, every_label
 from learners.mathematics.exploration import draw_unchecked
-from learners.mathematics.pacing import Budget, pace, pace_all, paced_weight
+from learners.mathematics.pacing import Budget, new_pacing, pace, pace_all, paced_weight
 from learners.registry import LEARNERS
 
 SEEDS = range(10)
@@ -50,7 +50,7 @@ def played(name: str, make: Callable[[np.random.Generator], Stream], seed: int, 
     rng = np.random.default_rng(seed)
     stream, uniforms, luck = make(rng), rng.random(ROUNDS), rng.random((ROUNDS, 3))
     learner, budget = LEARNERS[name](problem=Problem(3, 3)), Budget(BUDGET)
-    state, pacing = learner.init(), np.zeros(11)
+    state, pacing = learner.init(), new_pacing()
     labels, p, weights = np.zeros(ROUNDS, np.int64), np.zeros(ROUNDS), np.zeros(ROUNDS)
     rows, contexts = np.arange(ROUNDS), [Contexts.dense(row) for row in stream.contexts]
     for t in range(ROUNDS + DELAY):
@@ -94,18 +94,18 @@ def test_one_round_after_another_gives_the_bits_of_all_together() -> None:
     rng, budget = np.random.default_rng(1), Budget(0.5)
     costs, weights, lags = rng.random(500), rng.random(500), rng.integers(0, 50, 500).astype(np.float64)
     costs[::7] = np.nan  # imported rounds
-    whole, single = np.zeros(11), np.zeros(11)
+    whole, single = new_pacing(), new_pacing()
     pace_all(whole, budget, costs, weights, lags)
     for row in zip(costs, weights, lags, strict=True):
         pace(single, budget, *row)
     assert whole.tobytes() == single.tobytes()
-    known, alone = ~np.isnan(costs), np.zeros(11)
+    known, alone = ~np.isnan(costs), new_pacing()
     pace_all(alone, budget, costs[known], weights[known], lags[known])
     assert alone.tobytes() == whole.tobytes()
 
 
 def test_the_weight_is_0_where_the_budget_does_not_bind_and_bounded_where_nothing_keeps_it() -> None:
-    cheap, dear, budget = np.zeros(11), np.zeros(11), Budget(0.5)
+    cheap, dear, budget = new_pacing(), new_pacing(), Budget(0.5)
     for _ in range(3_000):
         pace(cheap, budget, 0.1, paced_weight(cheap, budget), 10.0)
         pace(dear, budget, 0.9, paced_weight(dear, budget), 10.0)
@@ -117,7 +117,7 @@ def test_the_weight_is_0_where_the_budget_does_not_bind_and_bounded_where_nothin
 
 
 def test_a_new_budget_continues_with_the_weight_and_forgets_the_debt() -> None:
-    pacing = np.zeros(11)
+    pacing = new_pacing()
     for _ in range(20):
         pace(pacing, Budget(0.5), 0.9, paced_weight(pacing, Budget(0.5)), 10.0)
     before = paced_weight(pacing, Budget(0.5))
@@ -137,7 +137,7 @@ def test_a_corrupt_pacing_gives_a_weight_in_range(broken: FloatArray) -> None:
 
 def test_what_was_decided_under_a_former_budget_is_not_owed() -> None:
     """After a cut of the budget, rounds in flight cost what the former budget allowed."""
-    pacing, before, after = np.zeros(11), Budget(0.9), Budget(0.1)
+    pacing, before, after = new_pacing(), Budget(0.9), Budget(0.1)
     for t in range(400):
         pace(pacing, before, 0.9, paced_weight(pacing, before), float(min(t, 300)))
     for t in range(300):
@@ -148,7 +148,7 @@ def test_what_was_decided_under_a_former_budget_is_not_owed() -> None:
 
 
 def test_one_wrong_cost_does_not_decide_for_long() -> None:
-    pacing, budget = np.zeros(11), Budget(0.3)
+    pacing, budget = new_pacing(), Budget(0.3)
     for t in range(600):
         pace(pacing, budget, 1e6 if t == 500 else 0.3, paced_weight(pacing, budget), 50.0)
     assert pacing[1] < 110.0
