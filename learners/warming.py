@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, AnyActionLearner, Candidates
-from learners.actions.vectors import FeatureSets, joined_vectors
+from learners.actions.vectors import FeatureSets, Indexing, joined_vectors
 from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
@@ -23,7 +23,7 @@ from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.limits import NO_LIMITS, obey_each
-from learners.mathematics.pacing import Budget, pace_all, paced_weight
+from learners.mathematics.pacing import Budget, new_pacing, pace_all, paced_weight
 from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
@@ -65,7 +65,7 @@ def _of(learner: Any) -> Iterator[Callable[[], object]]:
         yield _pace_once
     if is_of_actions:
         features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
-        yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
+        yield partial(joined_vectors, features, features, np.array([0, 1]), Indexing(np.ones((1, 1), np.bool_), 1, 0))
 
 
 def _variants() -> Iterator[Callable[[], object]]:
@@ -116,7 +116,7 @@ def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
 
 
 def _pace_once() -> None:
-    pacing, budget = np.zeros(11), Budget(1.0)
+    pacing, budget = new_pacing(), Budget(1.0)
     pace_all(pacing, budget, np.ones(1), np.ones(1), np.zeros(1))
     paced_weight(pacing, budget)
 

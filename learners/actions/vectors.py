@@ -27,31 +27,33 @@ class FeatureSets(NamedTuple):
     groups: IntArray  # (nnz,) int64, each feature's group: a row of `crossed` for contexts, a column for actions
 
 
-def joined_vectors(
-    contexts: FeatureSets,
-    actions: FeatureSets,
-    starts: IntArray,
-    crossed: BoolArray,
-    size: int,
-    plain: int,
-    places: IntArray = _NO_PLACES,
-) -> Contexts:
+class Indexing(NamedTuple):
+    """How features and products of features get their indices in the vectors of candidates.
+
+    If `plain` is 0, vectors are hashed. Otherwise, `plain` is the number of features of an action: feature a has the
+    index a, and its product with feature c of the context has the index (c + 1) · plain + a.
+    """
+
+    crossed: BoolArray  # (G, H), whether features of context group g and action group h are multiplied
+    size: int  # every index of a feature without a place is below it
+    plain: int
+    places: IntArray = _NO_PLACES
+    """(nnz,), the index of each feature of the actions, at least `size` and in no other feature of its action; -1 for
+    those without a place. (0,) if all are without."""
+
+
+def joined_vectors(contexts: FeatureSets, actions: FeatureSets, starts: IntArray, indexing: Indexing) -> Contexts:
     """Return the vectors of m candidates, without features whose value is 0. Values at the same index are added up.
 
-    Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Features of context group g and action group h
-    are multiplied if crossed[g, h]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise,
-    `plain` is the number of features of an action: feature a has the index a, and its product with feature c of the
-    context has the index (c + 1) · plain + a.
-
-    `places` has the index of each feature of the actions, at least `size` and in no other feature of its action; -1
-    if it is hashed. It is empty if all are. Features with a place follow the others, in order, even if they are 0.
+    Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Features with a place follow the others, in order, even
+    if they are 0.
     """
     each = np.zeros(len(actions.starts) - 1, np.int64)
-    _count(contexts, actions, starts, crossed, each)
+    _count(contexts, actions, starts, indexing.crossed, each)
     room, most = int(each.sum()), int(each.max(initial=1))
     result = Contexts(np.zeros(len(each) + 1, np.int64), np.empty(room, np.int64), np.empty(room), False)
     slots = np.zeros((1 << (2 * most - 1).bit_length(), 2), np.int64)
-    end = _join(contexts, actions, starts, crossed, size, plain, places, slots, result)
+    end = _join(contexts, actions, starts, indexing, slots, result)
     return result._replace(indices=result.indices[:end], values=result.values[:end])
 
 
@@ -71,17 +73,10 @@ def _count(
 
 @compiled
 def _join(
-    contexts: FeatureSets,
-    actions: FeatureSets,
-    starts: IntArray,
-    crossed: BoolArray,
-    size: int,
-    plain: int,
-    places: IntArray,
-    slots: IntArray,
-    result: Contexts,
+    contexts: FeatureSets, actions: FeatureSets, starts: IntArray, indexing: Indexing, slots: IntArray, result: Contexts
 ) -> int:
     """Write the vectors; return the number of entries. `slots` is a hash table of the current candidate's indices."""
+    crossed, size, plain, places = indexing
     end = 0
     for i in range(len(starts) - 1):
         for j in range(starts[i], starts[i + 1]):

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from learners.actions.vectors import FeatureSets, joined_vectors
+from learners.actions.vectors import FeatureSets, Indexing, joined_vectors
 from learners.base import Contexts, FloatArray, IntArray
 from service.actions.definition import ActionsDefinition
 from service.actions.factors import FactorReader, Factors
 from service.contexts.hashing import Hashes, combined, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, Block, FeatureEntry
+from service.contexts.kind import BaseFeatures, FeatureEntry
 from service.contexts.named import MOST_INDEX, vector_numbers
 from service.contexts.registry import context_kind
 from service.contexts.vectors import MOST_ENTRIES
 from service.errors import FeaturesError
-from service.store.records.codecs import ContextCodec, SparseCodec, VectorCodec
+from service.store.records.codecs import ContextCodec, SparseCodec, VectorBlock, VectorCodec
 
 MOST_TOGETHER = 2_000_000  # maximum features of all candidates of a request, products included: 32 MB of vectors
 
@@ -70,7 +70,7 @@ class ActionVectors:
         context, action = self._in_vectors
         total = int(action.sum() + context @ self._crossed @ action)
         if total > MOST_ENTRIES:
-            detail = f"got vectors of {total:,} numbers for each action, products with those of the context included"
+            detail = f"got {total:,} numbers in the vectors of an action and their products with the context's"
             raise FeaturesError(f"{detail}; must be at most {MOST_ENTRIES:,}", "actions.interactions")
 
     def entries(self, context: Factors, actions: Sequence[Factors]) -> IntArray:
@@ -85,8 +85,8 @@ class ActionVectors:
         given = contexts if self._crossed.any() else [_NOTHING] * len(contexts)
         places = np.concatenate([each.places for each in actions])
         places[places >= 0] += self.hashed
-        sets = _sets(given), _sets(actions)
-        return joined_vectors(*sets, starts, self._crossed, self.hashed or self.size, self._plain, places)
+        indexing = Indexing(self._crossed, self.hashed or self.size, self._plain, places)
+        return joined_vectors(_sets(given), _sets(actions), starts, indexing)
 
     def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
         """Return the nonzero features of one candidate. Features with the same index are listed separately."""
@@ -122,7 +122,7 @@ class ActionVectors:
 _NOTHING = Factors(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
 
 
-def _in_groups(blocks: Iterable[Block], groups: Mapping[str, int]) -> IntArray:
+def _in_groups(blocks: Iterable[VectorBlock], groups: Mapping[str, int]) -> IntArray:
     """Return how many numbers the vectors of each group of namespaces have, (G,)."""
     counts = np.zeros(len(groups) + 1, np.int64)
     for block in blocks:

@@ -19,7 +19,7 @@ from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
 from service.errors import ContextLengthError, MissingFieldError, NamespaceError, NotFiniteError
 from service.json_values import JsonObject
-from service.store.records.codecs import ContextCodec
+from service.store.records.codecs import ContextCodec, VectorBlock
 from service.strict_body import Body
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -83,16 +83,7 @@ class Parts(NamedTuple):
     places: IntArray  # (m,), the index after the hashed ones of a vector's number; -1 for others; (0,) without vectors
 
 
-class Block(NamedTuple):
-    """The place of a vector among all vectors of a model's features."""
-
-    path: str
-    start: int  # the index of its first number, minus the number of hashed indices
-    size: int
-    number: str  # the dtype of a stored number
-
-
-Take: TypeAlias = Callable[[Block], list[float]]
+Take: TypeAlias = Callable[[VectorBlock], list[float]]
 """Returns the numbers of a vector."""
 
 MOST_COUNTED = 4096  # reading a named context with this many values always needs a thread
@@ -137,7 +128,7 @@ class ContextKind(ABC, Generic[GivenT]):
     smaller: ClassVar[str] = ""
     has_features: ClassVar[bool] = True
     has_names: ClassVar[bool] = False
-    blocks: Mapping[str, Block] = MappingProxyType({})
+    blocks: Mapping[str, VectorBlock] = MappingProxyType({})
     is_open: bool = False
 
     @abstractmethod

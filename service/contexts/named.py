@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple
@@ -13,11 +13,11 @@ from pydantic import Field, WithJsonSchema
 from learners.base import Contexts, FloatArray, IntArray
 from service import costs
 from service.contexts.canonical import canonical
-from service.contexts.hashing import HALF, Hashes, combined, hash_of, hashes_of, indices_of, signs_of
+from service.contexts.hashing import HALF, Hashes, hash_of, hashes_of, indices_of, signs_of
+from service.contexts.interactions import Interactions, added_up, namespace_of
 from service.contexts.kind import (
     MOST_COUNTED,
     BaseFeatures,
-    Block,
     ContextKind,
     Entry,
     FeatureEntry,
@@ -32,14 +32,13 @@ from service.contexts.vectors import (
     VectorField,
     from_row,
     mapped,
-    number_hashes,
     number_names,
 )
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
 from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.json_values import JsonObject
-from service.store.records.codecs import SparseCodec, VectorCodec
+from service.store.records.codecs import SparseCodec, VectorBlock, VectorCodec
 
 MOST_FEATURES = 4096  # maximum features of a context, interactions included, without those of vectors
 MOST_INDEX = 2**31 - 1  # maximum number of indices of a vector
@@ -53,15 +52,6 @@ _SCHEMA = {
 
 _Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]  # two namespaces that interact
-
-
-class _Pairs(NamedTuple):
-    """Two namespaces that interact, and the m pairs of their features that are multiplied."""
-
-    first: str
-    second: str
-    rows: IntArray  # (m,), positions in the first
-    columns: IntArray  # (m,), positions in the second
 
 
 class NamedFeatures(BaseFeatures):
@@ -115,13 +105,12 @@ class NamedKind(ContextKind[NamedContext]):
     def __init__(self, features: NamedFeatures) -> None:
         self._features = features
         self._size = features.size
-        self._interactions = features.interactions or []
-        self._own_products = sum(one == other for one, other in self._interactions)
-        self._namespaces = {path.partition(".")[0] for path in features.fields or ()} if features.closed else None
+        self._namespaces = {namespace_of(path) for path in features.fields or ()} if features.closed else None
         self.is_open = not (features.fields or features.closed or features.interactions)
         self._reader = NamedReader(features.fields or {}, features.closed)
         self.blocks = self._reader.blocks
-        self._in_vectors = _lengths((path.partition(".")[0], block.size) for path, block in self.blocks.items())
+        self._interactions = Interactions(features.interactions or [], self.blocks)
+        self._in_vectors = added_up((namespace_of(path), block.size) for path, block in self.blocks.items())
         self.codec = VectorCodec(features.size, self.blocks) if self.blocks else SparseCodec(features.size)
 
     def check_new(self) -> None:
@@ -131,10 +120,11 @@ class NamedKind(ContextKind[NamedContext]):
         for path, field in fields.items():
             _check_field(path, field)
         self._check_blocks()
-        for number, pair in enumerate(self._interactions):
+        pairs = self._features.interactions or []
+        for number, pair in enumerate(pairs):
             for position, namespace in enumerate(pair):
                 self.check_namespace(namespace, "features", f"features.interactions.{number}.{position}")
-            if pair in self._interactions[:number]:
+            if pair in pairs[:number]:
                 raise FeaturesError(f"got {shown(pair)} twice", f"features.interactions.{number}")
 
     def _check_blocks(self) -> None:
@@ -143,7 +133,7 @@ class NamedKind(ContextKind[NamedContext]):
                 most = f"must be at most {MOST_INDEX:,}"
                 detail = f"got {self._size + block.start + block.size:,} indices, those of vectors included; {most}"
                 raise FeaturesError(detail, f"features.fields.{path}.size")
-        total = _total(self._in_vectors, self._interactions)
+        total = self._interactions.total(self._in_vectors)
         if total > MOST_ENTRIES:
             field = "interactions" if sum(self._in_vectors.values()) <= MOST_ENTRIES else "fields"
             detail = f"got vectors of {total:,} numbers, their products included; must be at most {MOST_ENTRIES:,}"
@@ -167,12 +157,14 @@ class NamedKind(ContextKind[NamedContext]):
 
     def cost_of(self, count: int) -> int:
         # The worst case of a pair: two namespaces that have half of the features each, or one that has all of them.
-        own, others = self._own_products, len(self._interactions) - self._own_products
+        pairs = self._interactions.pairs
+        own = sum(one == other for one, other in pairs)
+        others = len(pairs) - own
         most = own * (count * (count - 1) // 2) + others * (count * count // 4)
         vectors = self._in_vectors
         with_vectors = sum(
             (vectors.get(one, 0) + count) * (vectors.get(other, 0) + count)
-            for one, other in self._interactions
+            for one, other in pairs
             if one in vectors or other in vectors
         )
         cost = count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, most) * costs.CONTEXT_PRODUCT
@@ -187,7 +179,7 @@ class NamedKind(ContextKind[NamedContext]):
         count = self._check_number(found)
         if not found.vectors:
             return NamedContext(context, *self._added_up(found, count))
-        many = self._many_added_up if self._interactions else self._added_up
+        many = self._many_added_up if self._interactions.pairs else self._added_up
         indices, values, hashed = many(found, count)
         own = np.concatenate([np.array(indices, np.int64), self._places(found) + self._size])
         return NamedContext(context, own, np.concatenate([values, *found.vectors.values()]), hashed)
@@ -214,7 +206,7 @@ class NamedKind(ContextKind[NamedContext]):
                 hashed = hash_of(name)
                 index = hashed % HALF % size
                 vector[index] = vector.get(index, 0.0) + (value if hashed < HALF else -value)
-        for hashes, values in self._products(found):
+        for hashes, values in self._interactions.products(found):
             signed = (signs_of(hashes) * values).tolist()
             for index, value in zip(indices_of(hashes, size).tolist(), signed, strict=True):
                 vector[index] = vector.get(index, 0.0) + value
@@ -232,11 +224,8 @@ class NamedKind(ContextKind[NamedContext]):
         return self._names(_in_order(self._reader.read(self.typed(context))))
 
     def _names(self, found: Found) -> list[str]:
-        products = chain.from_iterable(self._product_names(found, pairs) for pairs in self._pairs(found))
-        return [*chain.from_iterable(found.spaces.values()), *products, *self._number_names(found)]
-
-    def _number_names(self, found: Found) -> Iterator[str]:
-        return chain.from_iterable(number_names(self.blocks[path]) for path in found.vectors)
+        numbers = chain.from_iterable(number_names(self.blocks[path]) for path in found.vectors)
+        return [*chain.from_iterable(found.spaces.values()), *self._interactions.product_names(found), *numbers]
 
     def parts(self, context: object) -> Parts:
         found = self._reader.read(self.typed(context))
@@ -247,7 +236,7 @@ class NamedKind(ContextKind[NamedContext]):
         """Return the hash and the number of each name, then of each product, and how many each namespace has."""
         hashes = [hashes_of(list(chain.from_iterable(found.spaces.values())))]
         values = [np.array(list(chain.from_iterable(each.values() for each in found.spaces.values())), np.float64)]
-        for product_hashes, product_values in self._products(found):
+        for product_hashes, product_values in self._interactions.products(found):
             hashes.append(product_hashes)
             values.append(product_values)
         products = sum(map(len, values[1:]))
@@ -258,17 +247,13 @@ class NamedKind(ContextKind[NamedContext]):
         hashes, values, spaces = self._hashed(found)
         if not self.blocks:
             return Parts(hashes, values, spaces, np.empty(0, np.int64))
-        numbers, vectors = [self._number_hashes[path] for path in found.vectors], found.vectors
+        numbers, vectors = self._interactions.hashes_of_vectors(found.vectors), found.vectors
         return Parts(
             np.concatenate([hashes, *numbers]),
             np.concatenate([values, *vectors.values()]),
-            [*spaces, *((path.partition(".")[0], len(each)) for path, each in vectors.items())],
+            [*spaces, *((namespace_of(path), len(each)) for path, each in vectors.items())],
             np.concatenate([np.full(len(values), -1), self._places(found)]),
         )
-
-    @cached_property
-    def _number_hashes(self) -> dict[str, Hashes]:
-        return {path: number_hashes(block) for path, block in self.blocks.items()}
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
         if "." in namespace:
@@ -282,51 +267,18 @@ class NamedKind(ContextKind[NamedContext]):
     def _check_number(self, found: Found) -> int:
         """Return the number of features without those of vectors, but with all products."""
         lengths = {space: len(features) for space, features in found.spaces.items()}
-        count = _total(lengths, self._interactions)
+        count = self._interactions.total(lengths)
         if count > MOST_FEATURES:
             detail = f"got {count} features, interactions included; must be at most {MOST_FEATURES}"
             raise TooManyFeaturesError(detail, "context")
         if not found.vectors:
             return count
-        vectors = [(path.partition(".")[0], len(numbers)) for path, numbers in found.vectors.items()]
-        total = _total(_lengths(chain(lengths.items(), vectors)), self._interactions)
+        vectors = [(namespace_of(path), len(numbers)) for path, numbers in found.vectors.items()]
+        total = self._interactions.total(added_up(chain(lengths.items(), vectors)))
         if total > MOST_ENTRIES:
             detail = f"got {total:,} features, vectors and interactions included; must be at most {MOST_ENTRIES:,}"
             raise TooManyFeaturesError(detail, "context")
         return total - sum(size for _, size in vectors)
-
-    def _pairs(self, found: Found) -> Iterator[_Pairs]:
-        """Yield each interaction that has products."""
-        for one, other in self._interactions:
-            n, m = (self._count(found, space) for space in (one, other))
-            rows, columns = np.triu_indices(n, 1) if one == other else np.divmod(np.arange(n * m), max(1, m))
-            if len(rows):
-                yield _Pairs(one, other, rows, columns)
-
-    def _count(self, found: Found, space: str) -> int:
-        return len(found.spaces.get(space, ())) + sum(map(len, _of_space(found, space).values()))
-
-    def _products(self, found: Found) -> Iterator[tuple[Hashes, FloatArray]]:
-        for pairs in self._pairs(found):
-            (first, numbers), (second, others) = (self._side(found, space) for space in pairs[:2])
-            yield combined(first[pairs.rows], second[pairs.columns]), numbers[pairs.rows] * others[pairs.columns]
-
-    def _side(self, found: Found, space: str) -> tuple[Hashes, FloatArray]:
-        """Return the hash and the number of each feature of a namespace, by name, and of its vectors."""
-        names, vectors = found.spaces.get(space, {}), _of_space(found, space)
-        ordered = sorted(names)
-        hashes = [hashes_of(ordered), *(self._number_hashes[path] for path in vectors)]
-        return np.concatenate(hashes), np.concatenate(
-            [np.array([names[name] for name in ordered], np.float64), *vectors.values()]
-        )
-
-    def _product_names(self, found: Found, pairs: _Pairs) -> list[str]:
-        sides = [
-            [*sorted(found.spaces.get(space, ())), *self._number_names(Found({}, _of_space(found, space)))]
-            for space in pairs[:2]
-        ]
-        places = zip(pairs.rows.tolist(), pairs.columns.tolist(), strict=True)
-        return [f"{sides[0][i]}*{sides[1][j]}" for i, j in places]
 
     def numbers(self, context: NamedContext) -> Sequence[float]:
         values: list[float] = context.values.tolist() if isinstance(context.values, np.ndarray) else context.values
@@ -368,7 +320,7 @@ class NamedKind(ContextKind[NamedContext]):
             return given or {}, b""
         parts = list[bytes]()
 
-        def cut(block: Block, value: Any) -> int:
+        def cut(block: VectorBlock, value: Any) -> int:
             parts.append(np.array(array("d", value), block.number).tobytes())
             return NO_NUMBERS
 
@@ -377,7 +329,7 @@ class NamedKind(ContextKind[NamedContext]):
     def ordered(self, given: Any) -> tuple[JsonObject, bytes]:
         vectors = {path: np.zeros(0) for path in self.blocks}
 
-        def cut(block: Block, value: Any) -> int:
+        def cut(block: VectorBlock, value: Any) -> int:
             vectors[block.path] = np.array(array("d", value)).astype(block.number).astype(np.float64)
             return NO_NUMBERS
 
@@ -403,23 +355,6 @@ class NamedKind(ContextKind[NamedContext]):
 
 def _in_order(found: Found) -> Found:
     return Found({space: dict(sorted(found.spaces[space].items())) for space in sorted(found.spaces)}, found.vectors)
-
-
-def _of_space(found: Found, space: str) -> dict[str, FloatArray]:
-    return {path: numbers for path, numbers in found.vectors.items() if path.partition(".")[0] == space}
-
-
-def _lengths(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    lengths = dict[str, int]()
-    for space, count in counts:
-        lengths[space] = lengths.get(space, 0) + count
-    return lengths
-
-
-def _total(lengths: Mapping[str, int], interactions: Sequence[Sequence[str]]) -> int:
-    """Return the number of features, products included, from the number of features of each namespace."""
-    pairs = [(lengths.get(one, 0), lengths.get(other, 0), one == other) for one, other in interactions]
-    return sum(lengths.values()) + sum(n * (n - 1) // 2 if same else n * m for n, m, same in pairs)
 
 
 def _check_field(path: str, field: FieldSchema) -> None:

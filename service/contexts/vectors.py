@@ -10,10 +10,11 @@ from pydantic import Field
 from learners.base import Contexts, FloatArray
 from learners.mathematics.preparation import LARGEST_NUMBER
 from service.contexts.hashing import Hashes, combined, hash_of
-from service.contexts.kind import NUMBERS, Block, Take
+from service.contexts.kind import NUMBERS, Take
 from service.error_messages.values import counted, shown
 from service.errors import FeatureTypeError, NotFiniteError, StoreCorruptError
 from service.json_values import JsonMapping, JsonObject
+from service.store.records.codecs import VectorBlock
 from service.strict_body import Body
 
 MOST_ENTRIES = 65_536
@@ -45,17 +46,17 @@ class VectorField(Body):
         return f"got a list of {counted(len(value), 'numbers')}; must have {self.size:,}"
 
 
-def blocks_of(fields: Mapping[str, Any]) -> dict[str, Block]:
+def blocks_of(fields: Mapping[str, Any]) -> dict[str, VectorBlock]:
     """Return the block of each vector field by path, in the order of paths, which is that of their indices."""
-    blocks, start = dict[str, Block](), 0
+    blocks, start = dict[str, VectorBlock](), 0
     for path, field in sorted(fields.items()):
         if isinstance(field, VectorField):
-            blocks[path] = Block(path, start, field.size, NUMBERS[field.precision])
+            blocks[path] = VectorBlock(path, start, field.size, NUMBERS[field.precision])
             start += field.size
     return blocks
 
 
-def read_numbers(block: Block, value: list[Any], field: str) -> FloatArray:
+def read_numbers(block: VectorBlock, value: list[Any], field: str) -> FloatArray:
     """Return a list of the right length as numbers (size,), rounded to the field's precision.
 
     Raises `InvalidInputError` with the position of the first entry that is no number, or too large.
@@ -81,18 +82,18 @@ def _packed(value: list[Any]) -> FloatArray | None:
         return None
 
 
-def number_hashes(block: Block) -> Hashes:
+def number_hashes(block: VectorBlock) -> Hashes:
     """Return the hash of each number of a vector, (size,), from which those of its products are computed."""
     return combined(np.full(block.size, hash_of(block.path), np.uint64), np.arange(block.size, dtype=np.uint64))
 
 
-def number_names(block: Block) -> list[str]:
+def number_names(block: VectorBlock) -> list[str]:
     """Return the name of each number of a vector, such as `user.embedding[17]`."""
     return [f"{block.path}[{i}]" for i in range(block.size)]
 
 
 def mapped(
-    members: JsonMapping, blocks: Mapping[str, Block], change: Callable[[Block, Any], Any], above: str = ""
+    members: JsonMapping, blocks: Mapping[str, VectorBlock], change: Callable[[VectorBlock, Any], Any], above: str = ""
 ) -> JsonObject:
     """Return a copy of a valid object in which `change` has replaced each vector, in the order of members."""
     found = JsonObject()
@@ -111,7 +112,7 @@ def from_row(contexts: Contexts, i: int, hashed: int) -> Take:
     indices, values = contexts.indices[row], contexts.values[row]
     first = len(indices) - int((indices >= hashed).sum())  # vectors follow the other entries
 
-    def take(block: Block) -> list[float]:
+    def take(block: VectorBlock) -> list[float]:
         at = first + int(np.searchsorted(indices[first:], hashed + block.start))
         if at == len(indices) or indices[at] != hashed + block.start:
             raise StoreCorruptError(f"a round lacks the numbers of {block.path}")
@@ -125,7 +126,7 @@ def from_bytes(data: bytes) -> Take:
     """Return a function that takes one vector after the other from their joined bytes."""
     place = 0
 
-    def take(block: Block) -> list[float]:
+    def take(block: VectorBlock) -> list[float]:
         nonlocal place
         dtype, start = np.dtype(block.number), place
         place += dtype.itemsize * block.size

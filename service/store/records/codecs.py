@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Mapping
 from itertools import compress, pairwise
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -134,20 +134,13 @@ class DenseCodec(ContextCodec):
         return Contexts.dense(np.frombuffer(parts, self._number).reshape(-1, self._size))
 
 
-class VectorBlock(Protocol):
+class VectorBlock(NamedTuple):
     """The place of a vector among all vectors of a model's features."""
 
-    @property
-    def start(self) -> int:
-        """The index of its first number, minus the number of hashed indices."""
-
-    @property
-    def size(self) -> int:
-        """How many numbers it has."""
-
-    @property
-    def number(self) -> str:
-        """The dtype of a stored number, which must represent its numbers exactly."""
+    path: str
+    start: int  # the index of its first number, minus the number of hashed indices
+    size: int
+    number: str  # the dtype of a stored number
 
 
 class SparseCodec(ContextCodec):
