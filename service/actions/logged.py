@@ -2,9 +2,9 @@
 
 The JSON is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`. By default,
 "actions" has only the chosen action; with `log_actions: all`, it has each candidate as `[id, features, probability]`.
-An action with a tag or a cost is `[id, features, probability or null, tag or null, cost or null]`. Vectors in features
-are 0 there. Those of the chosen action are in its stored vector; a newline and the numbers of the others follow the
-JSON.
+An action with a tag or a cost is `[id, features, probability or null, tag or null, cost or null]`. In the JSON, 0
+replaces each vector. The round's stored vector contains the chosen action's numbers; those of the other actions follow
+the JSON after a newline.
 """
 
 import json

@@ -33,8 +33,8 @@ class Bills(NamedTuple):
 def bills_of(rows: LogRows, definition: ModelDefinition, costs: FloatArray | None) -> Bills | None:
     """Return what n logged rounds cost; None if neither they nor the model have prices.
 
-    Where another policy decided, λ is that of the model. `costs` (K,) are those of the model; None for a model with
-    actions.
+    If another policy decided, use the model's λ. `costs` (K,) contains what the model's labels cost; None for a model
+    with actions.
     """
     stored, table = rows.parts.prices, rows.table
     if not stored.size:
@@ -52,7 +52,7 @@ def bills_of(rows: LogRows, definition: ModelDefinition, costs: FloatArray | Non
 
 
 def _costs_of_rows(rows: LogRows, costs: FloatArray) -> FloatArray:
-    """Return the costs of K labels, (n, K) or (1, K), given those of the model, (K,)."""
+    """Return what the K labels cost in each round, (n, K), or (1, K) if no request changed the model's costs (K,)."""
     if not any(rows.parts.costs):
         return costs[np.newaxis]
     found = np.tile(costs, (len(rows.parts.costs), 1))

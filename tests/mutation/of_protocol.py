@@ -315,7 +315,7 @@ SIMULATED: Errors = {
             "if False:",
         ),
         (
-            "protocol: what an answer cost counts in the place of its mean",
+            "protocol: a shadow pays for the sampled answer instead of its expected cost",
             "progressive._progress",
             "_pay(terms, t, prices, decisions.distributions[0], _pacing_of(state))",
             "_pay(terms, t, prices, np.eye(len(decisions.distributions[0]))[one.labels[0]], _pacing_of(state))",

@@ -166,9 +166,9 @@ class LoggedModel:
         return rounds
 
     def terms_of(self, columns: Columns, where: str, first_row: int) -> Terms:
-        """Return what decisions in the place of the model's obey. Raises as `rounds_of` does.
+        """Return the costs, rules and budget for a learner that replays the log. Raises as `rounds_of` does.
 
-        Where a request gave no costs, the newest ones of the model count, and its newest rules and budget.
+        Rules and budget are the model's newest, and so are its costs where a request gave none.
         """
         choice, given = self.model.choice, any(columns.costs)
         if choice.definition.costs is None and not given:
