@@ -2,9 +2,11 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -13,8 +15,12 @@ import headlines
 import intents
 import recommendations
 from service.app import create_app
+from service.compute import Compute
+from service.environment import Environment
 from service.settings import Settings
+from service.store.capabilities import Store
 from tests.service import wager as server
+from tests.service.workers import START, numbered
 from wager_client import Wager
 
 ROOT = Path(__file__).parents[2]
@@ -22,14 +28,40 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.fixture(scope="module")
-def wager(store_url: str) -> Iterator[Wager]:
-    app = create_app(Settings(store_url=store_url, host="127.0.0.1", store_timeout_seconds=10.0))
+class WaitingClock:
+    """A clock that runs only while the example waits: on a slow machine, no window closes before its clicks arrive."""
+
+    def __init__(self) -> None:
+        self._waited = 0.0
+        self._since: float | None = None
+
+    def __call__(self) -> float:
+        return START + self._waited + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    def sleep(self, seconds: float) -> None:
+        self._since = time.monotonic()
+        time.sleep(seconds)
+        self._waited, self._since = self() - START, None
+
+
+@pytest.fixture
+def clock() -> WaitingClock:
+    return WaitingClock()
+
+
+@pytest.fixture
+def wager(store_url: str, clock: WaitingClock) -> Iterator[Wager]:
+    def environment(store: Store, compute: Compute) -> Environment:
+        rng, new_id = np.random.default_rng(1), numbered("e")
+        return Environment(store, compute, clock, rng, new_id, store_offset=lambda: clock() - time.time())
+
+    app = create_app(Settings(store_url=store_url, host="127.0.0.1", store_timeout_seconds=10.0), environment)
     with TestClient(app, base_url="http://localhost") as http:
         yield Wager("http://localhost", timeout=60.0, max_retries=0, http_client=http)
 
 
-def test_headlines_follow_the_clicks(wager: Wager) -> None:
+def test_headlines_follow_the_clicks(wager: Wager, clock: WaitingClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headlines, "time", clock)
     phases = headlines.run(wager, 2_400, 1)
     assert phases[headlines.VIDEO_FROM - 1].shown.most_common(1)[0][0] == "number"
     assert phases[-1].shown.most_common(1)[0][0] == "video"
