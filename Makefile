@@ -8,18 +8,21 @@ PIP_INTO = $(PY) -m pip --disable-pip-version-check --python $(1) install --quie
 # The environments of `make sbom`: what `make serve` installs, and the tool that lists it.
 RUNTIME := build/sbom/runtime
 LISTING := build/sbom/tool
+# The environment of examples/llm_router: LiteLLM cannot share that of the service, which has another python-dateutil.
+EXAMPLES := build/examples
 CODE := $(wildcard service learners toolkit tests benchmarks client/wager_client examples)
 LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-header --quiet
 LOCK_PROJECT := $(LOCK) pyproject.toml
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel tools serve demo test mutations check chaos simulate bench image-test openapi sbom lock clean
+.PHONY: help install otel tools examples serve demo test mutations check chaos simulate bench image-test openapi sbom lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
 	@echo "make otel       install the OpenTelemetry exporter (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make tools      install what wager compare, evaluate, export and replay need for Parquet and plots"
+	@echo "make examples   install LiteLLM for examples/llm_router into build/examples"
 	@echo "make demo       watch a model learn through the HTTP API"
 	@echo "make install    install .venv/bin/wager without starting it"
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
@@ -37,6 +40,7 @@ help:
 install: $(VENV)/.kernels
 otel: $(VENV)/.otel
 tools: $(VENV)/.tools
+examples: $(EXAMPLES)/.made
 serve: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.kernels
@@ -83,6 +87,7 @@ lock: $(VENV)/.dev
 		--output-file requirements/dev.txt
 	$(LOCK_PROJECT) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
 	$(LOCK) $(ARGS) --group sbom --output-file requirements/sbom.txt
+	$(LOCK) $(ARGS) --group examples --output-file requirements/examples.txt
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -121,4 +126,9 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
 	@touch $@
 $(VENV)/.bench: requirements/bench.txt $(VENV)/.dev
 	$(PIP) -r requirements/bench.txt
+	@touch $@
+$(EXAMPLES)/.made: requirements/examples.txt $(VENV)/.made
+	$(PY) -m venv --clear --without-pip $(EXAMPLES)
+	$(call PIP_INTO,$(EXAMPLES)) -r $<
+	@printf '%s\n' "$(CURDIR)/client" "$(CURDIR)/examples" > "$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
 	@touch $@
