@@ -16,7 +16,7 @@ LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 LOCK_PROJECT := $(LOCK) pyproject.toml
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel tools examples serve demo test mutations check chaos simulate bench image-test openapi sbom lock clean
+.PHONY: help install otel tools examples serve demo test mutations check chaos simulate bench image-test openapi sbom wheels lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -34,6 +34,7 @@ help:
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
 	@echo "make openapi    regenerate openapi.json and openapi.md"
 	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/licences.md)"
+	@echo "make wheels     build the wheels of the service and of the client into dist"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
 
@@ -79,6 +80,9 @@ sbom: $(VENV)/.serve
 		--output-file build/sbom/wager.cdx.json $(RUNTIME)
 	$(PY) -P -m tests.supply.licences build/sbom/wager.cdx.json > docs/licences.md.new
 	mv docs/licences.md.new docs/licences.md
+wheels: $(VENV)/.dev
+	$(PY) -m hatchling build --target wheel --directory dist
+	cd client && $(CURDIR)/$(PY) -m hatchling build --target wheel --directory $(CURDIR)/dist
 lock: $(VENV)/.dev
 	$(LOCK_PROJECT) $(ARGS) --output-file requirements/serve.txt
 	$(LOCK_PROJECT) $(ARGS) --extra otel --constraints requirements/serve.txt --output-file requirements/otel.txt

@@ -1,6 +1,6 @@
 """The laws of the LLM router: it learns within its budget, each attempt is one round, and it answers without Wager.
 
-LiteLLM pins other versions than the service, so the example runs in an environment of its own (`make examples`).
+LiteLLM pins other versions than the service, so the example has another environment (`make examples`).
 """
 
 import json
