@@ -50,7 +50,7 @@ demo: $(VENV)/.kernels
 # Bytecode is kept even where the environment forbids it: tests start hundreds of processes.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
-test: PROCESSES = $(shell expr $$(nproc) + 1)
+test: PROCESSES = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: $(VENV)/.bench $(VENV)/.kernels
 	$(PY) -m pytest --numprocesses $(PROCESSES) --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev

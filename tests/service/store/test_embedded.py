@@ -175,7 +175,7 @@ def test_without_a_bundled_program_that_of_the_path_is_used(tmp_path: Path, monk
     binary = embedded.find_server_binary()
     monkeypatch.setattr(embedded, "_bundled_binary", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EmbeddedServerError, match=r"valkey-server.*WAGER_STORE_URL"):
+    with pytest.raises(EmbeddedServerError, match=r"^.*valkey-server.*--store-url.*$"):
         EmbeddedServer(tmp_path / "data").start()
     (tmp_path / "redis-server").symlink_to(binary)
     with EmbeddedServer(tmp_path / "data") as server:
@@ -330,5 +330,5 @@ def test_a_server_that_ends_immediately_is_reported(tmp_path: Path) -> None:
         pass
     manifest = tmp_path / "appendonlydir" / "appendonly.aof.manifest"
     manifest.write_text("nonsense\n")
-    with pytest.raises(EmbeddedServerError, match=r"did not start[\s\S]*MANIFEST"):
+    with pytest.raises(EmbeddedServerError, match=r"did not start .*--store-url[\s\S]*MANIFEST"):
         EmbeddedServer(tmp_path).start()
