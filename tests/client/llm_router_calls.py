@@ -20,7 +20,7 @@ from litellm.llms.custom_llm import CustomLLMError
 from llm_router.strategy import WagerStrategy
 from wager_client import AsyncWager, FeedbackQueue, Wager
 
-GROUPS = {"chat": ["good", "better"], "mixed": ["fine", "bad"], "broken": ["worse"], "torn": ["worst"]}
+GROUPS = {"chat": ["good", "better"], "mixed": ["fine", "bad"], "broken": ["worse"], "torn": ["worst"], "old": ["poor"]}
 WORKING = {"good", "better", "fine"}
 PROMPT: Any = [{"role": "user", "content": "hello"}]
 called: list[str] = []
@@ -67,7 +67,7 @@ def new_router() -> litellm.Router:
         retry_after=0,
         allowed_fails=0,
         cooldown_time=3600,
-        fallbacks=[{"broken": ["chat"]}, {"torn": ["chat"]}],
+        fallbacks=[{"broken": ["chat"]}, {"torn": ["chat"]}, {"old": ["chat"]}],
     )
 
 
@@ -82,7 +82,8 @@ async def calls(router: litellm.Router) -> None:
 
 def calls_without_asyncio(router: litellm.Router) -> None:
     for _ in range(4):
-        router.completion(model="mixed", messages=PROMPT)
+        for group in ("mixed", "old"):
+            router.completion(model=group, messages=PROMPT)
         for _ in router.completion(model="chat", messages=PROMPT, stream=True):
             pass
 
