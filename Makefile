@@ -10,6 +10,8 @@ RUNTIME := build/sbom/runtime
 LISTING := build/sbom/tool
 # The environment of examples/llm_router: LiteLLM cannot share that of the service, which has another python-dateutil.
 EXAMPLES := build/examples
+TYPESCRIPT := client/typescript
+NPM := $(shell command -v npm)
 CODE := $(wildcard service learners toolkit tests benchmarks client/wager_client examples)
 LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-header --quiet
@@ -32,7 +34,7 @@ help:
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
-	@echo "make openapi    regenerate openapi.json and openapi.md"
+	@echo "make openapi    regenerate openapi.json, openapi.md and the types of the TypeScript client"
 	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/licences.md)"
 	@echo "make wheels     build the wheels of the service and of the client into dist"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
@@ -51,7 +53,7 @@ demo: $(VENV)/.kernels
 test: export OPENBLAS_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: PROCESSES = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-test: $(VENV)/.bench $(VENV)/.kernels
+test: $(VENV)/.bench $(VENV)/.kernels $(if $(NPM),$(TYPESCRIPT)/dist/index.js)
 	$(PY) -m pytest --numprocesses $(PROCESSES) --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
@@ -68,8 +70,9 @@ bench: $(VENV)/.bench
 	$(PY) -m benchmarks $(ARGS)
 image-test: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" docker/test.sh $(ARGS)
-openapi: $(VENV)/.serve
+openapi: $(VENV)/.serve $(if $(NPM),$(TYPESCRIPT)/node_modules/.installed)
 	$(PY) -m toolkit.openapi_page
+	$(if $(NPM),cd $(TYPESCRIPT) && $(NPM) run generate)
 # The same lock gives the same file on machines of one kind: no times, no serial numbers, no paths.
 sbom: $(VENV)/.serve
 	$(PY) -m venv --clear --without-pip $(RUNTIME)
@@ -93,6 +96,7 @@ lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --group sbom --output-file requirements/sbom.txt
 	$(LOCK) $(ARGS) --group examples --output-file requirements/examples.txt
 clean:
+	rm -rf $(addprefix $(TYPESCRIPT)/,node_modules build dist)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -135,4 +139,10 @@ $(EXAMPLES)/.made: requirements/examples.txt $(VENV)/.made
 	$(PY) -m venv --clear --without-pip $(EXAMPLES)
 	$(call PIP_INTO,$(EXAMPLES)) -r $<
 	@printf '%s\n' "$(CURDIR)/client" "$(CURDIR)/examples" > "$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
+	@touch $@
+$(TYPESCRIPT)/node_modules/.installed: $(TYPESCRIPT)/package-lock.json
+	cd $(TYPESCRIPT) && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.installed $(TYPESCRIPT)/tsconfig.json $(wildcard $(TYPESCRIPT)/src/*.ts)
+	cd $(TYPESCRIPT) && $(NPM) run --silent build
 	@touch $@
