@@ -1,11 +1,12 @@
 """One running service for all tests of the client, and a page that may call it."""
 
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -25,9 +26,7 @@ _PAGE = b"""<!doctype html>
 class _Site(SimpleHTTPRequestHandler):
     """An empty page at /, and the files of the TypeScript client."""
 
-    extensions_map: ClassVar = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
-
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         if self.path != "/":
             return super().do_GET()
         self.send_response(200)
@@ -38,6 +37,25 @@ class _Site(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """Skip where the TypeScript client is not built."""
+    if not (TYPESCRIPT / "dist" / "index.js").exists():
+        pytest.skip("client/typescript is not built: `make test` installs and builds it where npm exists")
+
+
+@pytest.fixture(scope="session")
+def node(built: None) -> str:  # noqa: ARG001
+    """Return the path of Node 20 or newer."""
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("no node on this machine")
+    version = subprocess.check_output([found, "--version"], text=True)
+    if int(version[1:].partition(".")[0]) < 20:
+        pytest.skip(f"the TypeScript client needs Node 20 or newer, and this is {version}")
+    return found
 
 
 @pytest.fixture(scope="session")

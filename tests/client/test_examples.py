@@ -1,6 +1,5 @@
 """The laws of the examples: each runs, and shows what it says."""
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -85,12 +84,7 @@ def test_the_uplift_has_an_interval(wager: Wager) -> None:
     assert 0 < found.low < found.model - found.rule < found.high
 
 
-def test_the_javascript_example_runs(running: server.Wager) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
-    if not (ROOT / "client" / "typescript" / "dist" / "index.js").exists():
-        pytest.skip("client/typescript is not built: `make test` does it where npm is installed")
+def test_the_javascript_example_runs(running: server.Wager, node: str) -> None:
     command = [node, str(Path("examples", "javascript", "headlines.mjs")), running.url, "200"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.stderr == ""

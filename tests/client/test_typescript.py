@@ -1,6 +1,7 @@
 """The laws of the TypeScript client: its own tests pass on a running service, and it works in a browser."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -33,30 +34,35 @@ _PUT_AND_LEAVE = """
 """
 
 
-def test_the_package_passes_its_tests(running: Wager) -> None:
-    """The types fit openapi.json, the sources compile, and all tests of the package run."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("no node or npm on this machine")
-    if int(subprocess.check_output([node, "--version"], text=True)[1:].partition(".")[0]) < 20:
-        pytest.skip("the client needs Node 20 or newer")
-    if not (TYPESCRIPT / "node_modules").exists():
-        pytest.skip("client/typescript has no node_modules: `make test` installs them where npm is installed")
+def test_the_package_passes_its_tests(running: Wager, node: str) -> None:  # noqa: ARG001
+    """The types are those of openapi.json, the sources compile, and all tests of the package pass."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
     environment = os.environ | {"WAGER_BASE_URL": running.url, "npm_config_update_notifier": "false"}
     done = subprocess.run(
         [npm, "test"], cwd=TYPESCRIPT, env=environment, capture_output=True, text=True, check=False, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\n# skipped 0\n" in done.stdout
+    assert "WAGER_BASE_URL is not set" not in done.stdout
+
+
+def test_the_program_of_the_readme_learns(running: Wager, node: str) -> None:
+    (code,) = re.findall(r"```js\n(.*?)```", (TYPESCRIPT / "README.md").read_text(), re.DOTALL)
+    model = "typescript-readme"
+    code = code.replace("http://127.0.0.1:8000", running.url).replace("front-page", model)
+    command = [node, "--input-type=module", "--eval", code]
+    done = subprocess.run(command, cwd=TYPESCRIPT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout.split()[0] in ("sports", "politics", "science")
+    assert httpx2.get(f"{running.url}/models/{model}", verify=False).json()["rounds_seen"] == 1
 
 
 @pytest.fixture
-def page(origin: str) -> Iterator[Page]:
+def page(origin: str, built: None) -> Iterator[Page]:  # noqa: ARG001
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("no chromium on the PATH")
-    if not (TYPESCRIPT / "dist" / "index.js").exists():
-        pytest.skip("client/typescript is not built: `make test` does it where npm is installed")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         page = browser.new_page()

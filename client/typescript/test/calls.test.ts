@@ -77,6 +77,9 @@ test("what is not idempotent is repeated only if it was certainly not executed",
     await assert.rejects(virtual.run(wager.createModel(definition)), isAway);
     assert.equal(virtual.sent.length, 1);
   }
+  const { virtual, wager } = client([silence]);
+  await assert.rejects(virtual.run(wager.createModel(definition)), NoAnswerError);
+  assert.equal(virtual.time, 10_000, "the one attempt has all the time");
   for (const failure of [unsent, problem(503, "too-busy"), problem(429, "rate-limited")]) {
     const { virtual, wager } = client([failure, json(201, {})]);
     await virtual.run(wager.createModel(definition));
@@ -125,6 +128,16 @@ test("a default answers while the service is away, and nothing is learned from i
   assert.equal((await wager.feedback(two.slots![0]!, { correct: true })).status, "ignored");
   assert.equal(virtual.sent.length, 4);
   assert.deepEqual(wager.counts, { retries: 2, defaults: 2, ignored: 2 });
+});
+
+test("feedback and activations are repeated, and a prediction keeps the caller's id", async () => {
+  const { virtual, wager } = client([cut, answered]);
+  await virtual.run(wager.predict("m", {}, { prediction_id: "mine" }));
+  assert.deepEqual(virtual.sent.map((sent) => sent.body.prediction_id), ["mine", "mine"]);
+  for (const call of [(one: Wager) => one.feedback("m:1", { reward: 0.5 }), (one: Wager) => one.activate("m:1")]) {
+    const { virtual, wager } = client([cut, json(200, { status: "duplicate" })]);
+    assert.equal((await virtual.run<{ status: string }>(call(wager))).status, "duplicate");
+  }
 });
 
 test("each item of a batch keeps its id", async () => {

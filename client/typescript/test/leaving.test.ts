@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, test } from "node:test";
 
 import { FeedbackQueue, Wager } from "../src/index.js";
@@ -84,6 +85,18 @@ test("what was sent with keepalive and not confirmed is sent again, and counts o
   assert.equal(queue.report().recorded, 300);
 });
 
+test("what failed with keepalive is sent again when the page is left again", async () => {
+  const { virtual, queue, keptAlive } = queueOf(silence, cut, cut, cut, cut, record);
+  putAll(queue, 700);
+  await virtual.settle();
+  leave();
+  await virtual.settle();
+  leave();
+  await virtual.settle();
+  assert.equal(items(keptAlive()).length, 1_400);
+  assert.equal(queue.report().recorded, 700);
+});
+
 test("an answer to each of two requests with an item counts once", async () => {
   let answer = () => {};
   const late: Answer = (sent, signal) => new Promise((resolve) => (answer = () => resolve(record(sent, signal))));
@@ -110,7 +123,5 @@ test("two queues of a page both send", async () => {
 test("a closed queue does not listen", async () => {
   const { virtual, queue } = queueOf(record);
   await virtual.run(queue.close());
-  putAll(queue, 3);
-  leave();
-  assert.deepEqual(virtual.sent, []);
+  assert.deepEqual([...getEventListeners(window, "pagehide"), ...getEventListeners(document, "visibilitychange")], []);
 });

@@ -52,9 +52,12 @@ test("the service says how long the queue waits, also while a caller waits for i
 test("a worker that does not answer holds the queue for five seconds", async () => {
   const { virtual, queue } = queueOf([silence, record]);
   putAll(queue, 1);
-  await virtual.wait(5_100);
-  assert.deepEqual(virtual.sent.map((sent) => sent.at), [0, 5_050]);
-  assert.equal(queue.report().recorded, 1);
+  await virtual.settle();
+  putAll(queue, 1, "n:");
+  await virtual.wait(5_040);
+  assert.equal(virtual.sent.length, 1, "one request at a time");
+  await virtual.wait(1_000);
+  assert.equal(queue.report().recorded, 2);
 });
 
 test("each item of a batch succeeds, fails or waits on its own", async () => {
@@ -89,6 +92,7 @@ for (const [name, failure, lost] of [["refused", problem(422, "invalid-request")
     await virtual.wait(60_000);
     assert.equal(queue.report().recorded, 199);
     assert.equal(queue.report().refused, lost);
+    assert.ok(virtual.sent.length < 60, `${virtual.sent.length}`);
     assert.deepEqual(dropped.map(([id]) => id), lost ? ["m:77"] : []);
   });
 }
@@ -115,7 +119,7 @@ test("closing sends what waits, and drops the rest", async () => {
   putAll(queue, 2);
   const report = await virtual.run(queue.close(1_000));
   assert.equal(virtual.time, 1_000);
-  assert.ok(virtual.sent.length >= 5, "a caller who waits shortens the waits");
+  assert.ok(virtual.sent.length >= 7, "a caller who waits shortens the waits");
   assert.equal(queue.put("m:9", OK), false);
   assert.deepEqual(dropped, [["m:0", "closed"], ["m:1", "closed"], ["m:9", "closed"]]);
   assert.deepEqual([report.dropped, report.pending, queue.report().dropped], [2, 0, 3]);
@@ -123,10 +127,16 @@ test("closing sends what waits, and drops the rest", async () => {
 });
 
 test("closing while a request is in flight ends it", async () => {
-  const { virtual, queue } = queueOf([silence]);
+  let ended = false;
+  const held: Answer = (sent, signal) => {
+    signal.addEventListener("abort", () => (ended = true));
+    return silence(sent, signal);
+  };
+  const { virtual, queue } = queueOf([held]);
   putAll(queue, 2);
   const report = await virtual.run(queue.close(1_000));
   await virtual.settle();
+  assert.ok(ended);
   assert.deepEqual(queue.report(), report);
   assert.equal(report.dropped, 2);
 });
@@ -156,6 +166,8 @@ test("an answer with too few results is no answer", async () => {
   const short: Answer = () => new Response('{"results":[]}', { headers: { "Content-Type": "application/json" } });
   const { virtual, queue } = queueOf([short, record]);
   putAll(queue, 2);
+  await virtual.settle();
+  assert.match(String(queue.report().lastError), /0 results for 2 items/);
   await virtual.wait(1_000);
   assert.equal(queue.report().recorded, 2);
 });
