@@ -13,6 +13,7 @@ LONGEST = (
     "recordings/test_recordings.py",
     "toolkit/load/test_load.py",
     "service/observability/test_metrics.py",
+    "client/test_typescript.py",
     "service/operations/test_two_versions.py",
     "chaos/test_chaos.py",
     "benchmarks/test_papers.py",

@@ -5,7 +5,7 @@ export interface Environment {
   now(): number;
   /** A random number in [0, 1). */
   random(): number;
-  /** Call `action` after some milliseconds; return a function that cancels it. A process need not wait for an `idle` one. */
+  /** Call `action` after some milliseconds; return a function that cancels it. An `idle` one holds up no process. */
   later(milliseconds: number, action: () => void, idle?: boolean): () => void;
 }
 

@@ -3,7 +3,7 @@ import type { components } from "./schema.js";
 type Problem = components["schemas"]["Problem"];
 
 const AWAY = new Set([408, 429, 500, 502, 503, 504, 507]);
-const UNSENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]); // of Node; browsers do not tell
+const UNSENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]); // in Node
 
 /** The service did not answer, or not in time. */
 export class NoAnswerError extends Error {

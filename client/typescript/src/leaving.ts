@@ -1,4 +1,4 @@
-/** Call `action` when a page may end: it is hidden or left. Return a function that stops this. Without a page, do nothing. */
+/** Call `action` when the page, if there is one, is hidden or left. Return a function that stops this. */
 export function onLeaving(action: () => void): () => void {
   const { document, window } = globalThis as { document?: Document; window?: Window };
   const hidden = () => {

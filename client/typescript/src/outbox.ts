@@ -30,6 +30,8 @@ export interface Report {
   lastError: Error | null;
 }
 
+type Lost = Pick<Report, "conflicts" | "expired" | "refused" | "dropped">;
+
 /** Feedback in the queue. */
 export interface Entry {
   readonly item: FeedbackItem;
@@ -88,7 +90,7 @@ export class Outbox {
     return true;
   }
 
-  drop(entry: Pick<Entry, "item">, reason: Reason, count: "conflicts" | "expired" | "refused" | "dropped" = "dropped"): void {
+  drop(entry: Pick<Entry, "item">, reason: Reason, count: keyof Lost = "dropped"): void {
     this.#counts[count]++;
     this.entries.delete(entry as Entry);
     try {

@@ -156,7 +156,10 @@ export class FeedbackQueue {
     this.#schedule();
   }
 
-  async #post(entries: readonly Entry[], how: { fetch: Send; signal?: AbortSignal; keepalive?: boolean }): Promise<Results> {
+  async #post(
+    entries: readonly Entry[],
+    how: { fetch: Send; signal?: AbortSignal; keepalive?: boolean },
+  ): Promise<Results> {
     for (const entry of entries) entry.flights++;
     try {
       const body = { feedback: entries.map((entry) => entry.item) };

@@ -46,7 +46,7 @@ export function sender(sending: Sending, repeatable: boolean): Send {
   };
 }
 
-/** Send a request once. A JSON answer is read within the time; the body of any other, such as an export, is a stream. */
+/** Send a request once. A JSON answer is read within the time; the body of another, such as an export, is a stream. */
 async function attempt(environment: Environment, request: Request, milliseconds: number): Promise<Response> {
   const late = new AbortController();
   const cancel = environment.later(milliseconds, () => late.abort());

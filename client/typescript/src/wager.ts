@@ -36,7 +36,7 @@ export type PredictOptions = Omit<Schemas["PredictRequest"], "model" | "context"
 
 /** A client of a Wager service. */
 export class Wager {
-  /** Every operation of the service. GET and HEAD are repeated; other requests only if they were certainly not executed. */
+  /** Every operation of the service. GET and HEAD are repeated; others only if they were certainly not executed. */
   readonly api: Client<paths>;
   /** Pass as `fetch` to an operation of `api` whose repeat is harmless. */
   readonly repeatable: Send;

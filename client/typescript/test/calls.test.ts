@@ -25,11 +25,18 @@ for (const status of [408, 429, 500, 502, 503, 504, 507]) {
   });
 }
 
-for (const [name, failure] of Object.entries({ "a cut connection": cut, "a proxy's page": page(502), "a captive page": page(200) })) {
+for (const [name, failure] of Object.entries({
+  "a cut connection": cut,
+  "a proxy's page": page(502),
+  "a captive page": page(200),
+})) {
   test(`a prediction is repeated after ${name}`, async () => {
     const { virtual, wager } = client([failure, failure, answered]);
     assert.equal((await virtual.run(wager.predict("m"))).label, "a");
-    assert.deepEqual(virtual.sent.map((sent) => sent.at), [0, 100, 300]);
+    assert.deepEqual(
+      virtual.sent.map((sent) => sent.at),
+      [0, 100, 300],
+    );
   });
 }
 
@@ -55,7 +62,14 @@ test("all attempts end at the deadline", async () => {
 });
 
 test("a refusal is thrown at once, and says why", async () => {
-  const refusal = { type: "urn:wager:problem:wrong-type", title: "t", status: 422, detail: "d", field: "context", request_id: "r" };
+  const refusal = {
+    type: "urn:wager:problem:wrong-type",
+    title: "t",
+    status: 422,
+    detail: "d",
+    field: "context",
+    request_id: "r",
+  };
   const { virtual, wager } = client([json(422, refusal)]);
   const error = await virtual.run(wager.predict("m", [1], { default: "a" })).catch((error: unknown) => error);
   assert.ok(error instanceof ProblemError);
@@ -99,7 +113,10 @@ test("reads of any operation are repeated, and writes that the caller declares r
   const params = { path: { name: "m" }, header: { "if-match": '"1"' } };
   const body = { window_seconds: 60 };
   await virtual.run(wager.api.PATCH("/models/{name}", { params, body, fetch: wager.repeatable }));
-  assert.deepEqual(virtual.sent.map((sent) => sent.path), ["/models", "/models", "/models/m", "/models/m"]);
+  assert.deepEqual(
+    virtual.sent.map((sent) => sent.path),
+    ["/models", "/models", "/models/m", "/models/m"],
+  );
 });
 
 test("a caller's signal ends a call, also while it waits, and no default answers", async () => {
@@ -121,7 +138,10 @@ test("a default answers while the service is away, and nothing is learned from i
   const one = await virtual.run(wager.predict("m", {}, { default: "a", activated: false }));
   assert.deepEqual([one.prediction_id, one.label, one.propensity, one.is_default], [null, "a", null, true]);
   const two = await virtual.run(wager.predict("m", {}, { default: ["b", "a"], top: 2 }));
-  assert.deepEqual(two.slots!.map((slot) => slot.label), ["b", "a"]);
+  assert.deepEqual(
+    two.slots!.map((slot) => slot.label),
+    ["b", "a"],
+  );
   assert.equal(virtual.sent.length, 4);
   assert.ok(virtual.sent.every((sent) => !("default" in sent.body)));
   assert.equal((await wager.activate(one)).status, "ignored");
@@ -133,7 +153,10 @@ test("a default answers while the service is away, and nothing is learned from i
 test("feedback and activations are repeated, and a prediction keeps the caller's id", async () => {
   const { virtual, wager } = client([cut, answered]);
   await virtual.run(wager.predict("m", {}, { prediction_id: "mine" }));
-  assert.deepEqual(virtual.sent.map((sent) => sent.body.prediction_id), ["mine", "mine"]);
+  assert.deepEqual(
+    virtual.sent.map((sent) => sent.body.prediction_id),
+    ["mine", "mine"],
+  );
   for (const call of [(one: Wager) => one.feedback("m:1", { reward: 0.5 }), (one: Wager) => one.activate("m:1")]) {
     const { virtual, wager } = client([cut, json(200, { status: "duplicate" })]);
     assert.equal((await virtual.run<{ status: string }>(call(wager))).status, "duplicate");

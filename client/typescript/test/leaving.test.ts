@@ -55,6 +55,14 @@ test("what has no answer is sent when the page is left, before the handler retur
   assert.deepEqual([queue.report().recorded, queue.report().pending], [13, 0]);
 });
 
+test("a page that is left without being hidden first sends, too", async () => {
+  const { virtual, keptAlive, queue } = queueOf(record);
+  putAll(queue, 3);
+  window.dispatchEvent(new Event("pagehide"));
+  await virtual.settle();
+  assert.equal(items(keptAlive()).length, 3);
+});
+
 test("a page that only comes back sends nothing", async () => {
   const { virtual, queue, keptAlive } = queueOf(silence);
   putAll(queue, 10);

@@ -17,7 +17,12 @@ function queueOf(answers: Answer[], options: QueueOptions = {}) {
 
 const total = ({ lastError: _, ...counts }: Report) => Object.values(counts).reduce((sum, count) => sum + count);
 const sizes = (virtual: Virtual) => virtual.sent.map((sent) => sent.body.feedback.length);
-const refused = (slug: string, status: number) => ({ type: `urn:wager:problem:${slug}`, title: slug, status, detail: slug });
+const refused = (slug: string, status: number) => ({
+  type: `urn:wager:problem:${slug}`,
+  title: slug,
+  status,
+  detail: slug,
+});
 const recorded = { correct: true, reward: 1, abstained: false, status: "recorded", round: 1 };
 
 function putAll(queue: FeedbackQueue, count: number, prefix = "m:"): void {
@@ -29,7 +34,10 @@ test("10,000 items go in batches, one request after the other, in order", async 
   putAll(queue, 10_000);
   assert.ok(await virtual.run(queue.flush()));
   assert.equal(virtual.sent.length, 50);
-  assert.deepEqual(virtual.sent.flatMap((sent) => sent.body.feedback.map((item: any) => item.prediction_id)).slice(-2), ["m:9998", "m:9999"]);
+  assert.deepEqual(
+    virtual.sent.flatMap((sent) => sent.body.feedback.map((item: any) => item.prediction_id)).slice(-2),
+    ["m:9998", "m:9999"],
+  );
   assert.equal(queue.report().recorded, 10_000);
 });
 
@@ -37,7 +45,10 @@ test("feedback waits while the service is away, at growing intervals", async () 
   const { virtual, queue } = queueOf([cut, page(502), problem(503, "too-busy"), record]);
   putAll(queue, 3);
   await virtual.wait(10_000);
-  assert.deepEqual(virtual.sent.slice(0, 4).map((sent) => sent.at), [0, 50, 150, 350]);
+  assert.deepEqual(
+    virtual.sent.slice(0, 4).map((sent) => sent.at),
+    [0, 50, 150, 350],
+  );
   assert.deepEqual(queue.report(), { ...queue.report(), recorded: 3, pending: 0, lastError: null });
 });
 
@@ -73,34 +84,59 @@ test("each item of a batch succeeds, fails or waits on its own", async () => {
   putAll(queue, 8);
   queue.put({ prediction_id: null }, OK);
   await virtual.wait(60);
-  assert.deepEqual(dropped, [["m:1", "feedback-conflict"], ["m:2", "prediction-expired"], ["m:3", "unknown-label"]]);
+  assert.deepEqual(dropped, [
+    ["m:1", "feedback-conflict"],
+    ["m:2", "prediction-expired"],
+    ["m:3", "unknown-label"],
+  ]);
   delete broken["m:4"];
   await virtual.wait(1_000);
   const { lastError, ...counts } = queue.report();
   assert.match(String(lastError), /store-corrupt/);
-  assert.deepEqual(counts, { recorded: 3, duplicates: 1, conflicts: 1, expired: 1, refused: 1, dropped: 0, ignored: 1, pending: 1 });
+  assert.deepEqual(counts, {
+    recorded: 3,
+    duplicates: 1,
+    conflicts: 1,
+    expired: 1,
+    refused: 1,
+    dropped: 0,
+    ignored: 1,
+    pending: 1,
+  });
   assert.equal(total(queue.report()), 9);
   assert.ok(virtual.sent.length < 10);
 });
 
-for (const [name, failure, lost] of [["refused", problem(422, "invalid-request"), 1], ["broken", page(500), 0]] as const) {
+for (const [name, failure, lost] of [
+  ["refused", problem(422, "invalid-request"), 1],
+  ["broken", page(500), 0],
+] as const) {
   test(`an item that makes whole requests ${name} holds up no other`, async () => {
     const answer: Answer = (sent, signal) =>
-      sent.body.feedback.some((item: any) => item.prediction_id === "m:77") ? failure(sent, signal) : record(sent, signal);
+      sent.body.feedback.some((item: any) => item.prediction_id === "m:77")
+        ? failure(sent, signal)
+        : record(sent, signal);
     const { virtual, queue, dropped } = queueOf([answer]);
     putAll(queue, 200);
     await virtual.wait(60_000);
     assert.equal(queue.report().recorded, 199);
     assert.equal(queue.report().refused, lost);
     assert.ok(virtual.sent.length < 60, `${virtual.sent.length}`);
-    assert.deepEqual(dropped.map(([id]) => id), lost ? ["m:77"] : []);
+    assert.equal(virtual.sent.at(-1)!.at === 0, lost === 1, "a refused request needs no wait");
+    assert.deepEqual(
+      dropped.map(([id]) => id),
+      lost ? ["m:77"] : [],
+    );
   });
 }
 
 test("a full queue drops the oldest item", async () => {
   const { virtual, queue, dropped } = queueOf([cut], { size: 3 });
   putAll(queue, 5);
-  assert.deepEqual(dropped, [["m:0", "full"], ["m:1", "full"]]);
+  assert.deepEqual(dropped, [
+    ["m:0", "full"],
+    ["m:1", "full"],
+  ]);
   await virtual.settle();
   assert.equal(total(queue.report()), 5);
   assert.equal(queue.report().pending, 3);
@@ -121,7 +157,11 @@ test("closing sends what waits, and drops the rest", async () => {
   assert.equal(virtual.time, 1_000);
   assert.ok(virtual.sent.length >= 7, "a caller who waits shortens the waits");
   assert.equal(queue.put("m:9", OK), false);
-  assert.deepEqual(dropped, [["m:0", "closed"], ["m:1", "closed"], ["m:9", "closed"]]);
+  assert.deepEqual(dropped, [
+    ["m:0", "closed"],
+    ["m:1", "closed"],
+    ["m:9", "closed"],
+  ]);
   assert.deepEqual([report.dropped, report.pending, queue.report().dropped], [2, 0, 3]);
   assert.deepEqual(await virtual.run(queue.close()), queue.report());
 });

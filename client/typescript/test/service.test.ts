@@ -14,13 +14,19 @@ const closing: (() => void)[] = [];
 after(() => closing.forEach((close) => close()));
 
 /** Start a proxy of the service. `spoil` may spoil an answer of the service, and then returns true. */
-async function proxy(spoil: (answer: ServerResponse, request: IncomingMessage, body: string) => boolean): Promise<string> {
+async function proxy(
+  spoil: (answer: ServerResponse, request: IncomingMessage, body: string) => boolean,
+): Promise<string> {
   const server = createServer(async (request, answer) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part);
     const { method = "GET", headers, url } = request;
     const passed = { "Content-Type": headers["content-type"] ?? "" };
-    const real = await fetch(`${baseUrl}${url}`, { method, headers: passed, body: method === "GET" ? null : Buffer.concat(parts) });
+    const real = await fetch(`${baseUrl}${url}`, {
+      method,
+      headers: passed,
+      body: method === "GET" ? null : Buffer.concat(parts),
+    });
     const body = await real.text();
     if (spoil(answer, request, body)) return;
     answer.writeHead(real.status, { "Content-Type": real.headers.get("Content-Type") ?? "" }).end(body);
@@ -56,7 +62,10 @@ describe("with a service", { skip: baseUrl ? false : "WAGER_BASE_URL is not set"
   test("a prediction that nobody saw waits for its activation", async () => {
     const model = await create();
     const prediction = await wager.predict(model, {}, { activated: false });
-    await assert.rejects(wager.feedback(prediction, { correct: true }), (error: ProblemError) => error.slug === "not-activated");
+    await assert.rejects(
+      wager.feedback(prediction, { correct: true }),
+      (error: ProblemError) => error.slug === "not-activated",
+    );
     assert.equal((await wager.activate(prediction)).status, "activated");
     assert.equal((await wager.feedback(prediction, { correct: true })).status, "recorded");
   });
@@ -71,9 +80,14 @@ describe("with a service", { skip: baseUrl ? false : "WAGER_BASE_URL is not set"
   test("a lost answer is asked for again, and is the same", async () => {
     const model = await create();
     const answers: any[] = [];
-    const url = await proxy((answer, { url }, body) => url === "/predict" && answers.push(body) === 1 && !!answer.destroy());
+    const url = await proxy(
+      (answer, { url }, body) => url === "/predict" && answers.push(body) === 1 && !!answer.destroy(),
+    );
     const { is_default, ...prediction } = await new Wager({ baseUrl: url, timeout }).predict(model, {});
-    assert.deepEqual(answers.map((answer) => JSON.parse(answer)), [prediction, prediction]);
+    assert.deepEqual(
+      answers.map((answer) => JSON.parse(answer)),
+      [prediction, prediction],
+    );
   });
 
   test("an answer that ends in its middle is lost", async () => {
@@ -93,7 +107,10 @@ describe("with a service", { skip: baseUrl ? false : "WAGER_BASE_URL is not set"
     let asked = 0;
     const url = await proxy((answer) => asked++ >= 0 && !!answer.destroy());
     const model = name();
-    await assert.rejects(new Wager({ baseUrl: url, timeout }).createModel({ name: model, labels: ["a", "b"] }), NoAnswerError);
+    await assert.rejects(
+      new Wager({ baseUrl: url, timeout }).createModel({ name: model, labels: ["a", "b"] }),
+      NoAnswerError,
+    );
     assert.equal(asked, 1);
     assert.equal(await rounds(wager, model), 0);
   });
@@ -113,8 +130,17 @@ describe("with a service", { skip: baseUrl ? false : "WAGER_BASE_URL is not set"
     }
     queues[0]!.put(`${model}:unknown`, { correct: true });
     const reports = await Promise.all(queues.map((queue) => queue.close(timeout)));
-    assert.deepEqual(reports.map((report) => report.recorded + report.duplicates), [1_000, 1_000]);
-    assert.deepEqual(reports.map((report) => [report.expired, report.pending]), [[1, 0], [0, 0]]);
+    assert.deepEqual(
+      reports.map((report) => report.recorded + report.duplicates),
+      [1_000, 1_000],
+    );
+    assert.deepEqual(
+      reports.map((report) => [report.expired, report.pending]),
+      [
+        [1, 0],
+        [0, 0],
+      ],
+    );
     assert.equal(await rounds(wager, model), 2_000);
   });
 });

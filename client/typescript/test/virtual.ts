@@ -11,7 +11,7 @@ export interface Sent {
 
 export type Answer = (sent: Sent, signal: AbortSignal) => Response | Promise<Response>;
 
-/** A clock that moves only in `run`, to the next timer, and a service that answers from a script. The last answer repeats. */
+/** A clock that moves to the next timer, and a service that answers from a script, of which the last answer repeats. */
 export class Virtual implements Environment {
   time = 0;
   readonly sent: Sent[] = [];
@@ -79,8 +79,10 @@ export const json =
 export const problem = (status: number, slug: string, headers: Record<string, string> = {}): Answer =>
   json(status, { type: `urn:wager:problem:${slug}`, title: slug, status, detail: slug, request_id: "r" }, headers);
 
-export const page = (status: number): Answer => () =>
-  new Response("<html>Bad Gateway</html>", { status, headers: { "Content-Type": "text/html" } });
+export const page =
+  (status: number): Answer =>
+  () =>
+    new Response("<html>Bad Gateway</html>", { status, headers: { "Content-Type": "text/html" } });
 
 export const cut: Answer = () => Promise.reject(new TypeError("fetch failed"));
 
@@ -97,6 +99,9 @@ export const record: Answer = (sent) =>
 
 /** Answer each item of feedback on its own. */
 export function results(sent: Sent, of: (id: string) => object): Response {
-  const items = sent.body.feedback.map(({ prediction_id: id }: { prediction_id: string }) => ({ prediction_id: id, ...of(id) }));
+  const items = sent.body.feedback.map(({ prediction_id: id }: { prediction_id: string }) => ({
+    prediction_id: id,
+    ...of(id),
+  }));
   return new Response(JSON.stringify({ results: items }), { headers: { "Content-Type": "application/json" } });
 }
