@@ -29,6 +29,7 @@ from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
 from service.processes import Draining, die_with_parent, spare_lasting_objects
 from service.registry.registry import ModelRegistry
+from service.rounds.flags import Flags
 from service.rounds.importer import RoundImporter
 from service.rounds.sessions import SessionCache
 from service.rounds.use_cases import RoundService
@@ -74,6 +75,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         rounds=RoundService(sessions, settings.max_distribution_numbers),
+        flags=Flags(sessions),
         imports=RoundImporter(sessions, environment),
         registry=registry,
         lifecycle=Lifecycle(

@@ -15,6 +15,9 @@ from learners.base import IntArray
 OWN = "~"
 """Prefix of the block names that the service generates."""
 
+STICKY = "~of-"
+"""Prefix of the names of blocks that repeated evaluations of a flag share."""
+
 SINGLE = -1
 """The token of a prediction that is alone in its block; the wire form omits it."""
 

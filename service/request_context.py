@@ -9,10 +9,11 @@ from contextvars import ContextVar
 class RequestContext:
     """The notes on one request. They contain no secrets and no contexts."""
 
-    __slots__ = ("key_id", "model", "request_id", "status", "trace_id")
+    __slots__ = ("key_id", "model", "path", "request_id", "status", "trace_id")
 
-    def __init__(self, request_id: str, trace_id: str | None = None) -> None:
+    def __init__(self, request_id: str, path: str = "", trace_id: str | None = None) -> None:
         self.request_id = request_id
+        self.path = path  # percent-decoded; it may begin with /v1
         self.trace_id = trace_id  # W3C trace id, 32 hexadecimal digits: the current span's if traced, else the client's
         self.status = 0  # of the response; 0 before it begins
         self.model: str | None = None
@@ -23,8 +24,8 @@ current: ContextVar[RequestContext | None] = ContextVar("current", default=None)
 """The notes on the current request; None outside requests."""
 
 
-def note_model(name: str) -> None:
-    """Record the model of the current request."""
+def note_model(name: str | None) -> None:
+    """Record the model of the current request; None if it has several."""
     notes = current.get()
     if notes is not None:
         notes.model = name

@@ -14,12 +14,13 @@ from service.analytics.statistics import StatisticsReports
 from service.api.middleware.pipeline import RequestPolicy, pipeline
 from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
-from service.api.routes import copies, feedback, health, models, pages, predictions, rounds, states, statistics
+from service.api.routes import copies, feedback, health, models, ofrep, pages, predictions, rounds, states, statistics
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
 from service.registry.explained_decisions import ExplainedDecisions
 from service.registry.registry import ModelRegistry
+from service.rounds.flags import Flags
 from service.rounds.importer import RoundImporter
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Receiver
@@ -51,6 +52,7 @@ class UseCases(NamedTuple):
     """The use cases and other objects that the routes call."""
 
     rounds: RoundService
+    flags: Flags
     imports: RoundImporter
     registry: ModelRegistry
     lifecycle: Lifecycle
@@ -97,6 +99,8 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
     return [
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
+        ofrep.router(use_cases.flags),
+        ofrep.bulk_router(use_cases.flags),
         models.router(use_cases.registry),
         states.router(use_cases.lifecycle),
         statistics.router(use_cases.reports),

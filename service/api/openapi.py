@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from service import errors
 from service.api.middleware.access import need_of
 from service.api.responses import problem_types
+from service.api.responses.evaluation_failures import describe_failures
 from service.api.responses.problems import documented
 from service.compute import Compute
 from service.json_values import JsonObject
@@ -50,6 +51,7 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
         *(_to(operation, body=_PREDICTION) for operation in ("feedback", "activate")),
         _to("explain_prediction", {"path.prediction_id": "$response.body#/prediction_id"}),
     ),
+    ("evaluate_flag", "200"): (_to("feedback", body={"prediction_id": "$response.body#/metadata/predictionId"}),),
     ("activate", "200"): (_to("feedback", body={"prediction_id": "$request.body#/prediction_id"}),),
     ("take_snapshot", "201"): (
         _to("roll_back", _SAME_NAME, {"snapshot": "$response.body#/id"}),
@@ -77,6 +79,7 @@ def complete_openapi(app: FastAPI) -> None:
             api["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
             _link(api)
             _describe_access(api)
+            describe_failures(api)
             app.openapi_schema = api
         return app.openapi_schema
 

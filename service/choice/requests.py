@@ -56,6 +56,7 @@ class PredictionRequest(NamedTuple):
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
     parsed: ParsedActions | None = None  # set by `ActionChoice.parse`
+    sticky: bytes | None = None  # what the id is derived from, with the context and the model: see `rounds.stickiness`
 
 
 Requests: TypeAlias = Sequence[PredictionRequest]

@@ -15,6 +15,7 @@ from service import errors
 from service.error_messages.values import counted, quoted
 from service.json_values import JsonObject
 from service.models.costs import check_costs
+from service.models.flags import check_flags
 from service.models.policies import learn_implied
 from service.models.rules import check_rules
 from service.schemas import models as schemas
@@ -170,7 +171,7 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
-    """Raise `InvalidInputError` if the mode, the holdout, the rules or the costs do not fit the learner and the labels.
+    """Raise `InvalidInputError` if the mode, the holdout, the rules, the costs or the flags do not fit the model.
 
     `retired_before` contains the labels that were retired before the last change.
     """
@@ -181,6 +182,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
         raise errors.InvalidInputError(detail, "mode")
     check_rules(definition, learner, retired, retired_before)
     check_costs(definition, learner)
+    check_flags(definition, learner)
     if definition.holdout is None:
         return
     if several:

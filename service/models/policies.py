@@ -1,11 +1,12 @@
 """A model's policies for feedback and expired predictions: checks, and their stored form."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from learners.base import AnyLearner
 from learners.registry import ALL_LEARNERS
 from service.error_messages.values import joined, shown
 from service.errors import ClosingPolicyError, InvalidInputError, MissingFieldError, RewardNotAcceptedError
+from service.models.flags import value_warnings
 from service.schemas.models import ExpiryReward, ModelDefinition
 from service.store.stored_models import StoredPolicies
 
@@ -38,13 +39,15 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
     return {"learn": "on_arrival" if after == "drop" else "at_window_close"}
 
 
-def policy_warnings(definition: ModelDefinition) -> list[str]:
+def policy_warnings(definition: ModelDefinition, retired: Collection[str]) -> list[str]:
     """Return one sentence for each policy that is likely wrong, beginning with its name."""
+    found = value_warnings(definition, retired)
     if definition.on_expiry == "drop" or definition.learn == "at_window_close":
-        return []
+        return found
     return [
         'learn: "on_arrival" counts feedback at once, but silence only after the window. With many open predictions, '
-        'the model swings from label to label; choose "at_window_close".'
+        'the model swings from label to label; choose "at_window_close".',
+        *found,
     ]
 
 
@@ -59,7 +62,8 @@ def keep_seconds(definition: ModelDefinition) -> float:
 def stored_policies(definition: ModelDefinition) -> StoredPolicies:
     """Return the policies that the store applies itself."""
     retention = "" if definition.retain_seconds is None else repr(definition.retain_seconds)
-    return StoredPolicies(closing_rule(definition), retention, resting_rule(definition))
+    bulk = "1" if definition.ofrep.bulk else ""
+    return StoredPolicies(closing_rule(definition), retention, resting_rule(definition), bulk)
 
 
 def closes(definition: ModelDefinition) -> bool:

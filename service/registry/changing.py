@@ -83,7 +83,7 @@ async def write_change(store: Store, stored: StoredModel, before: Model, changed
 
 def log_warnings(model: Model, before: Model | None = None) -> None:
     """Log the policy warnings that a change adds to a model; for a new model, log all of them."""
-    known = policy_warnings(before.definition) if before else []
-    for warning in policy_warnings(model.definition):
+    known = policy_warnings(before.definition, before.retired) if before else []
+    for warning in policy_warnings(model.definition, model.retired):
         if warning not in known:
             _log.warning("model %s: %s", model.name, warning)

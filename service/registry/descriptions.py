@@ -44,7 +44,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
         changes=ModelChanges(count=len(numbered), latest=latest),
-        warnings=[*policy_warnings(definition), *stored.warnings],
+        warnings=[*policy_warnings(definition, model.retired), *stored.warnings],
         damaged_rounds=stored.damaged,
     )
     return Described(answer, version_of(stored, len(stored.history)))

@@ -161,7 +161,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
     """Return a 16-byte hash of a request, to detect reused ids; zeros if the client did not choose the id."""
-    if request.id is None:
+    if request.id is None and request.sticky is None:
         return bytes(16)
     asked, kind = model.choice.fingerprinted(request)
     if not kind:

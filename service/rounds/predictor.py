@@ -16,6 +16,7 @@ from service.replicas.replica import Replica
 from service.rounds.answering import answer, answering_cost, stored_answer
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
+from service.rounds.stickiness import identified
 from service.schemas.rounds import PredictAnswer
 from service.store.values import Block, Head, Seen, Tail
 from service.tuples import named_tuples
@@ -52,7 +53,8 @@ class Predictor:
     async def predict(self, request: PredictionRequest) -> PredictAnswer:
         """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
-        if request.id is not None or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
+        repeatable = request.id is not None or request.sticky is not None
+        if repeatable or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
             (answer,) = await self.predict_all([request])  # it may be a repetition, or take long to read
             if isinstance(answer, Exception):
                 raise answer
@@ -122,6 +124,8 @@ class Predictor:
             checked = map_results(partial(_revalidated, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
+        if any([each.sticky is not None for each in requests]):
+            requests = [identified(model, each) for each in requests]
         try:
             decided, existing = await self._decide_and_store(model, requests)
         except ImpossibleDecisionsError as error:

@@ -24,6 +24,7 @@ from service.error_messages.patterns import NAME
 from service.error_messages.values import quoted, shown
 from service.json_values import JsonObject
 from service.schemas.costs import Budget, Costs, CostWeight
+from service.schemas.flags import Ofrep, Values
 from service.schemas.problems import Problem
 from service.schemas.rules import Rules
 from service.strict_body import Body
@@ -133,6 +134,11 @@ class Policies(Body):
     rewards, so λ may change at any time. With 0, costs are recorded, but do not count."""
     budget: Annotated[Budget | None, Field(examples=[None])] = None
     """A bound on the mean cost, which sets λ by itself; null for none. Needs an `on_expiry` other than `drop`."""
+    values: Annotated[Values | None, Field(examples=[None])] = None
+    """What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
+    their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions."""
+    ofrep: Ofrep = Ofrep()
+    """How OpenFeature clients evaluate the model."""
     freshness: Freshness = Freshness()
     """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
     predictions may lag."""

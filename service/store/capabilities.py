@@ -75,6 +75,12 @@ class ModelTable(Protocol):
     async def list_names(self, limit: int) -> list[str]:
         """Return the first `limit` names of models, sorted. Some of the models may be gone."""
 
+    async def list_flags(self, after: str, limit: int) -> list[str]:
+        """Return the first `limit` names after `after` of the models with `ofrep.bulk`, sorted.
+
+        Some of the models may be gone, or no longer have it.
+        """
+
     async def list_busiest(self, limit: int) -> list[str]:
         """Return up to `limit` names of models, the busiest first, then others by name. Some models may be gone."""
 

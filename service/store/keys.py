@@ -7,6 +7,9 @@ from service.store.stored_models import ModelKey
 MODELS = "wager:models"
 """Sorted set: the names of all models, and possibly of some that are gone."""
 
+FLAGS = "wager:flags"
+"""Sorted set: the names of the models with `ofrep.bulk`, and possibly of some others."""
+
 API_KEYS = "wager:api-keys"
 """Hash: the record of each API key (`service.access.keys`), by id."""
 
@@ -52,7 +55,7 @@ def model(name: str) -> str:
     those open predictions whose keys will expire by this moment, and `open_bytes` is the sum of these fields.
     `predictions_refused` is the number of predictions that were not stored because `open_bytes` would have exceeded its
     maximum. `closing` is the rule for closing expired predictions (`service.models.policies`), and `retention` is
-    `retain_seconds`; both are missing if they do not apply.
+    `retain_seconds`; `bulk` is 1 if the model is in `FLAGS`. All three are missing if they do not apply.
     """
     return f"wager:{{{name}}}:model"
 

@@ -53,6 +53,7 @@ class StoredPolicies(NamedTuple):
     closing: str = ""  # the rule for closing expired predictions (`service.models.policies`); "" if they are not closed
     retention: str = ""  # `retain_seconds`; "" for none
     resting: str = ""  # replaces an empty `closing` if the model had a rule before: its open predictions must be closed
+    bulk: str = ""  # "1" if the model is one of the flags that a bulk evaluation answers
 
 
 NO_POLICIES = StoredPolicies()

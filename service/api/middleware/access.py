@@ -3,8 +3,9 @@
 The method and the path determine which scope a request needs. New routes are restricted by default: except for the
 routes in `_SCOPES` and the open paths, GET needs `read`, other methods need `admin`, and the key must allow all models.
 Under /models/, however, the key need only allow the model in the path, and `POST /models/{name}/explain` needs `read`.
-`GET /predictions/{prediction_id}` needs `read`, too. The model in a path under /models/ is checked here; handlers check
-a model in a body or in a prediction's id, with `check_model` or `check_new_model`.
+`GET /predictions/{prediction_id}` needs `read`, too, and evaluations of flags need `predict`. The model in a path under
+/models/ is checked here; handlers check a model in a body, in a prediction's id or in a flag's key, with `check_model`
+or `check_new_model`.
 """
 
 import logging
@@ -17,6 +18,7 @@ from service import errors, request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
+from service.api.responses.evaluation_failures import EVALUATIONS
 from service.error_messages.values import quoted
 from service.store.access_tables import RequestCount
 
@@ -61,6 +63,8 @@ def need_of(method: str, path: str) -> Need | None:
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
         return None
+    if path.startswith(EVALUATIONS) and method == "POST":
+        return Need("predict", every_model=False)
     if path.startswith("/predictions/") and method == "GET":
         return Need("read", every_model=False)
     if path.startswith("/models/"):

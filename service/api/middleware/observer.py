@@ -66,7 +66,7 @@ class Observer:
     def _notes(self, scope: Scope) -> RequestContext:
         headers = dict(scope["headers"])
         given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
-        notes = RequestContext((given and accepted_request_id(given)) or self._new_id())
+        notes = RequestContext((given and accepted_request_id(given)) or self._new_id(), scope["path"])
         if self._span_trace_id is not None:
             notes.trace_id = self._span_trace_id()
         elif traceparent is not None:

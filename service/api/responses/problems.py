@@ -14,6 +14,7 @@ from starlette.routing import Match
 
 from service import errors, request_context
 from service.api.responses import problem_types
+from service.api.responses.evaluation_failures import failure_response, is_ofrep
 from service.api.responses.problem_types import Kind
 from service.error_messages.json_schemas import Root, root_of
 from service.error_messages.json_text import syntax_error, unreadable
@@ -118,8 +119,10 @@ def _problem(kind: Kind, detail: str, field: str | None = None) -> Problem:
 
 
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    content = {name: value for name, value in problem.model_dump().items() if value is not None}
     notes = request_context.current.get()
+    if notes is not None and is_ofrep(notes.path):
+        return failure_response(problem, notes.path, headers)
+    content = {name: value for name, value in problem.model_dump().items() if value is not None}
     if notes is not None:
         content["request_id"] = notes.request_id
     return JSONResponse(content, problem.status, headers=headers, media_type=MEDIA_TYPE)

@@ -107,8 +107,12 @@ class JsonRoute(StrictRoute):
         body = await encode(content, compute_of(scope))
         own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         own += [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": self.status_code or 200, "headers": own})
-        return await send_body(send, body)
+        return await self.send(scope, send, own, body)
+
+    async def send(self, scope: Scope, send: Send, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a response to the request of a scope."""
+        await send({"type": "http.response.start", "status": self.status_code or 200, "headers": headers})
+        await send_body(send, body)
 
     def represent(self, answer: Any, root: str) -> tuple[Any, dict[str, str]]:
         """Return the content and the additional headers of a response, given the function's answer.

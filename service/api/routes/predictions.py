@@ -123,7 +123,7 @@ def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | E
             return None
         options = Options(activated=batch.activated, top=batch.top)
         options = NO_OPTIONS if options == NO_OPTIONS else options
-        rows = [(context, None, batch.include_distribution, options, None, None) for context in contexts]
+        rows = [(context, None, batch.include_distribution, options, None, None, None) for context in contexts]
         return named_tuples(PredictionRequest, rows)
     requests = read_together(PredictItem, _items(batch))
     return None if requests is None else map_results(partial(prediction_item, model=batch.model), requests)

@@ -3,7 +3,7 @@
 -- KEYS: model, log, list of kept snapshots.
 -- ARGV: incarnation, digests of the history before and after the change, version of the change's format, the change
 --       (JSON without newlines), summary, then as in create_model.lua the rule for closing predictions and the
---       retention, and the rule for a model that no longer closes predictions, because some may be open.
+--       retention, the rule for a model that no longer closes predictions, because some may be open, and bulk.
 -- Returns nil if the model is gone, 1 if the change is the model's last one now, 0 if another change came first, 2 if
 -- the change names a kept snapshot that the model does not have.
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'history', 'digest', 'digests')
@@ -33,7 +33,7 @@ local closing = ARGV[7]
 if closing == '' and redis.call('HEXISTS', KEYS[1], 'closing') == 1 then
   closing = ARGV[9]
 end
-for field, value in pairs({closing = closing, retention = ARGV[8]}) do
+for field, value in pairs({closing = closing, retention = ARGV[8], bulk = ARGV[10]}) do
   if value == '' then
     redis.call('HDEL', KEYS[1], field)
   else

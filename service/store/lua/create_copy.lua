@@ -4,15 +4,15 @@
 --       parts, snapshot.
 -- ARGV: incarnation, definition, created_at, summary, rule for closing predictions, retention in seconds, history,
 --       rounds, changes, correct, partial rewards, expired, version of the change's format, the change, version of the
---       snapshot, number of parts, statistics, check, digests, digest, abstentions, number of shadows,
+--       snapshot, number of parts, statistics, check, digests, digest, abstentions, bulk, number of shadows,
 --       then for each shadow: name, id, the shadow (JSON), restarts, number of parts (empty: no snapshot), comparison, check;
---       then for each source of imported rounds: its name, and its position as in the key of imports. Summary, rule and
---       retention may be empty: none.
+--       then for each source of imported rounds: its name, and its position as in the key of imports. Summary, rule,
+--       retention and bulk may be empty: none.
 -- Returns 1 if the model now has this incarnation, 0 if another incarnation has the name, -1 if parts are missing.
-local BEFORE_SHADOWS, OF_SHADOW = 22, 7
+local BEFORE_SHADOWS, OF_SHADOW = 23, 7
 local there, shadows = redis.call('HGET', KEYS[1], 'incarnation'), {}
 local whole = redis.call('HLEN', KEYS[4]) == tonumber(ARGV[16])
-for i = 1, tonumber(ARGV[22]) do
+for i = 1, tonumber(ARGV[23]) do
   local at = BEFORE_SHADOWS + OF_SHADOW * (i - 1)
   local shadow = {coming = KEYS[5 + 2 * i], snapshot = KEYS[6 + 2 * i]}
   shadow.name, shadow.id, shadow.text, shadow.restarts, shadow.parts, shadow.tally, shadow.check =
@@ -45,7 +45,7 @@ end
 redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'definition', ARGV[2], 'created_at', ARGV[3], 'history', ARGV[7],
   'rounds', ARGV[8], 'predictions', ARGV[8], 'changes', ARGV[9], 'correct', ARGV[10], 'partial', ARGV[11],
   'expired', ARGV[12], 'abstained', ARGV[21], 'digests', ARGV[19], 'digest', ARGV[20])
-for at, field in pairs({[4] = 'summary', [5] = 'closing', [6] = 'retention'}) do
+for at, field in pairs({[4] = 'summary', [5] = 'closing', [6] = 'retention', [22] = 'bulk'}) do
   if ARGV[at] ~= '' then
     redis.call('HSET', KEYS[1], field, ARGV[at])
   end

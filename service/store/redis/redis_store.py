@@ -170,12 +170,12 @@ class RedisStore(Store):
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
     ) -> bool:
         # List the name before and after, because the deletion of an earlier model may remove it in between.
-        await self._call("ZADD", keys.MODELS, 0, key.name)
-        digest = digests_of([definition])
-        args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
+        await self._list(key, policies)
+        rules = policies.closing, policies.retention, policies.bulk
+        args = (key.incarnation, definition, repr(now), digests_of([definition]), summary, *rules)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
-            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self._list(key, policies)
             await self._watch_policies(key, policies)
         return created
 
@@ -196,16 +196,16 @@ class RedisStore(Store):
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
             *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
-            *(digests_of((copy.definition, *copy.history)), snapshot.digest, copy.counts.abstained),
+            *(digests_of((copy.definition, *copy.history)), snapshot.digest, copy.counts.abstained, policies.bulk),
             *(len(copy.shadows), *of_shadows),
             *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
         ]
-        await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
+        await self._list(key, policies)  # before and after, as in `create_model`
         created = await self._run(_CREATE_COPY, named, args, self._bulk)
         if created < 0:
             raise StoreUnavailableError("the state of the new model was lost before it was complete; try again")
         if created:
-            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self._list(key, policies)
             await self._watch_policies(key, policies)
             await self.watch(Due.SHADOWS, [key] if copy.shadows else [])
         return bool(created)
@@ -238,6 +238,11 @@ class RedisStore(Store):
         names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
         return [name.decode() for name in names if name.isascii()]
 
+    async def list_flags(self, after: str, limit: int) -> list[str]:
+        start = f"({after}" if after else "-"
+        names = await self._call("ZRANGE", keys.FLAGS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names if name.isascii()]
+
     async def list_busiest(self, limit: int) -> list[str]:
         ranked = (await self._call("ZRANGE", keys.TRAFFIC, 0, limit, "REV"))[:limit]  # an end of -1 would mean all
         listed = await self._call("ZMSCORE", keys.MODELS, *ranked) if ranked else []
@@ -260,9 +265,12 @@ class RedisStore(Store):
     async def change_model(
         self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
+        if policies.bulk:  # before and after, as in `create_model`
+            await self._call("ZADD", keys.FLAGS, 0, key.name)
         after = digest_after(digest, change.encode())
         args = (key.incarnation, digest, after, CHANGE_VERSION, change, summary, *policies)
         reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key), keys.kept(*key)], args)
+        await self._relist_flag(key.name)
         if _unless_gone(key, reply) == _NOT_KEPT:
             raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
         if reply:
@@ -273,6 +281,7 @@ class RedisStore(Store):
         own = await self._incarnation(name) or b""
         deleted = await self._delete(name, own)
         await self._call("ZREM", keys.MODELS, name)
+        await self._relist_flag(name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self._call("ZREM", keys.TRAFFIC, name)
         for due in Due:
@@ -567,6 +576,21 @@ class RedisStore(Store):
             return await self.list_model(name)
         except StoreError as error:
             return UnreadModel(name, error)
+
+    async def _list(self, key: ModelKey, policies: StoredPolicies) -> None:
+        await self._call("ZADD", keys.MODELS, 0, key.name)
+        if policies.bulk:
+            await self._call("ZADD", keys.FLAGS, 0, key.name)
+
+    async def _relist_flag(self, name: str) -> None:
+        """Add a model to the flags, or remove it, as its hash says now."""
+        if not await self._is_flag(name):
+            await self._call("ZREM", keys.FLAGS, name)
+        if await self._is_flag(name):  # perhaps since the first look
+            await self._call("ZADD", keys.FLAGS, 0, name)
+
+    async def _is_flag(self, name: str) -> bool:
+        return await self._call("HGET", keys.model(name), "bulk") is not None
 
     async def _watch_policies(self, key: ModelKey, policies: StoredPolicies) -> None:
         """Make a model due now for the work of each of its policies, because a change may have shortened its window."""

@@ -38,7 +38,7 @@ def model_with(fields: dict[str, Any]) -> Model:
 @pytest.mark.parametrize("name", FIELDS)
 def test_requests_that_fit_together_pass_every_check(name: str) -> None:
     model, fit = model_with(FIELDS[name]), 0
-    every: list[tuple[Any, ...]] = list(product(CONTEXTS, IDS, [False, True], OPTIONS, [None, []], [None]))
+    every: list[tuple[Any, ...]] = list(product(CONTEXTS, IDS, [False, True], OPTIONS, [None, []], [None], [None]))
     first = PredictionRequest(CONTEXTS[0], None, False)
     for request in named_tuples(PredictionRequest, every):
         both = [first, request]

@@ -76,6 +76,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "load_snapshot": lambda store: store.load_snapshot(KEY),
     "read_figures": lambda store: store.read_model_stats("forest"),
     "list_names": lambda store: store.list_names(10),
+    "list_flags": lambda store: store.list_flags("", 10),
     "list_busiest": lambda store: store.list_busiest(10),
     "measure": lambda store: store.measure("forest"),
     "read_damage": lambda store: store.read_damage(KEY),
