@@ -98,7 +98,8 @@ class Flags:
         except InvalidInputError:  # another worker may have changed the model
             await session.replica.catch_up()
             request = self._request(session.model, context, bulk)
-        return _evaluation(session.model, await session.predictor.predict(request))
+        answer = await session.predictor.predict(request)
+        return _evaluation(session.model, answer)  # a model as new as the answer
 
     def _request(self, model: Model, context: EvaluationContext, bulk: bool) -> PredictionRequest:
         definition, sticky = model.definition, None

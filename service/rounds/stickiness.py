@@ -30,6 +30,6 @@ def identified(model: Model, request: PredictionRequest) -> PredictionRequest:
     """Return a checked request with the id that its `sticky`, its context and its options have in this model."""
     if request.sticky is None:
         return request
-    content = model.digest + fingerprint(model, request) + request.sticky
+    content = model.digest + fingerprint(model, request) + model.key.incarnation.encode() + request.sticky
     block = STICKY + urlsafe_b64encode(hashlib.blake2b(content, digest_size=_BYTES).digest()).decode()
     return request._replace(id=PredictionId(model.name, block))

@@ -10,10 +10,12 @@ import pytest
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import Need, need_of
+from service.api.responses.evaluation_failures import is_ofrep
 from service.errors import StoreFullError
 from service.store.access_tables import ApiKeyTable, RateLimits, RequestCount
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
+from tests.service.evaluations import failure_of
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
@@ -39,13 +41,15 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
     "/models/{name}/shadows/{shadow}": lambda _: {"learner": "uniform"},
     "/models/{name}/promote": lambda _: {"shadow": "rival"},
+    "/ofrep/v1/evaluate/flags": lambda _: {},
+    "/ofrep/v1/evaluate/flags/{key}": lambda _: {},
 }
-UNNAMED = {"/learners", "/metrics"}
-"""Operations that require a key but concern no model."""
+UNNAMED = {"/learners", "/metrics", "/ofrep/v1/evaluate/flags"}
+"""Operations that require a key but name no model."""
 LISTS = {"/models", "/statistics"}
 """Operations that list the models of the key."""
-IDENTIFIED = {"/predictions/{prediction_id}"}
-"""Operations that name the model in the id of a prediction."""
+IDENTIFIED = {"/predictions/{prediction_id}", "/ofrep/v1/evaluate/flags/{key}"}
+"""Operations that name the model in the id of a prediction, or as the key of a flag."""
 each_closed = pytest.mark.parametrize(("method", "path"), CLOSED, ids=str)
 each_prefix = pytest.mark.parametrize("prefix", ["", "/v1"], ids=["root", "v1"])
 
@@ -59,7 +63,7 @@ class Guarded(NamedTuple):
         body = BODIES[path](name) if method in ("POST", "PUT") and path in BODIES else None
         return await self.client.request(
             method,
-            prefix + path.format(name=name, snapshot="kept", shadow="rival", prediction_id=f"{name}:made"),
+            prefix + path.format(name=name, key=name, snapshot="kept", shadow="rival", prediction_id=f"{name}:made"),
             json=body,
             headers={} if key is None else bearer(key),
         )
@@ -87,6 +91,8 @@ def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
 
 
 def problem(response: httpx2.Response, status: int, slug: str) -> dict[str, Any]:
+    if is_ofrep(response.request.url.path):
+        return failure_of(response, status, "GENERAL")
     assert response.headers["content-type"] == "application/problem+json", response.text
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["type"]) == (status, f"urn:wager:problem:{slug}"), response.text
@@ -178,9 +184,10 @@ async def test_foreign_models_look_absent(guarded: Guarded, method: str, path: s
     assert revealed(foreign, FOREIGN) == revealed(absent, ABSENT)
     assert (await guarded.client.get(f"/models/{FOREIGN}", headers=bearer(everything))).json() == before
     if path not in LISTS:
-        assert "model-not-found" in foreign.text
+        absence = "FLAG_NOT_FOUND" if is_ofrep(path) else "model-not-found"
+        assert absence in foreign.text
         own = await guarded.ask(method, path, OWN, key, prefix)
-        assert "model-not-found" not in own.text
+        assert absence not in own.text
     elif method == "POST":
         problem(foreign, 403, "not-allowed")
 
@@ -289,7 +296,7 @@ async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.
 
 
 ASKED = [
-    (method.upper(), path.format(name="none", snapshot="kept", shadow="rival", prediction_id="none:made"))
+    (method.upper(), path.format(name="none", key="none", snapshot="kept", shadow="rival", prediction_id="none:made"))
     for path, item in _API["paths"].items()
     for method in item
 ]
