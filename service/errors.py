@@ -295,8 +295,6 @@ TopUnsupportedError = _invalid("TopUnsupportedError", "top-unsupported", "The an
 TooFewChoicesError = _invalid("TooFewChoicesError", "too-few-choices", "There are fewer choices than slots")
 TopTooLargeError = _invalid("TopTooLargeError", "top-too-large", "The slots need too many bytes")
 
-TargetingKeyError = _invalid("TargetingKeyError", "targeting-key-missing", "The flag needs a targeting key")
-NoFlagError = _invalid("NoFlagError", "no-flag", "The model cannot be evaluated as a flag")
 
 CONTEXT_ERRORS = (
     *(ContextLengthError, ContextIndexError, FeatureTypeError, FeatureValueError, NotFiniteError, FeatureNameError),

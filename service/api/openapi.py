@@ -51,7 +51,6 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
         *(_to(operation, body=_PREDICTION) for operation in ("feedback", "activate")),
         _to("explain_prediction", {"path.prediction_id": "$response.body#/prediction_id"}),
     ),
-    ("evaluate_flag", "200"): (_to("feedback", body={"prediction_id": "$response.body#/metadata/predictionId"}),),
     ("activate", "200"): (_to("feedback", body={"prediction_id": "$request.body#/prediction_id"}),),
     ("take_snapshot", "201"): (
         _to("roll_back", _SAME_NAME, {"snapshot": "$response.body#/id"}),

@@ -8,25 +8,18 @@ from service import request_context
 from service.access.keys import Names
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.error_messages.values import shown
-from service.errors import (
-    FeatureTypeError,
-    InvalidInputError,
-    ModelNotFoundError,
-    NoFlagError,
-    TargetingKeyError,
-    WagerError,
-)
+from service.errors import FeatureTypeError, InvalidInputError, MissingFieldError, ModelNotFoundError, WagerError
 from service.json_values import JsonObject
 from service.models.flags import value_of, why_no_flag
 from service.models.model import Model
 from service.rounds.sessions import ModelSession, SessionCache
 from service.rounds.stickiness import stickiness
-from service.schemas.ofrep import Evaluation, EvaluationMetadata
+from service.schemas.ofrep import TARGETING_KEY, Evaluation, EvaluationMetadata
 from service.schemas.rounds import PredictAnswer
 
 MOST_FLAGS = 100  # maximum flags of a bulk evaluation
 
-_TARGETING_KEY, _FIELD = "targetingKey", "context.targetingKey"
+_KEY = TARGETING_KEY.rpartition(".")[2]
 _SHOWN_LATER = NO_OPTIONS._replace(activated=False)
 
 
@@ -42,10 +35,10 @@ def read_context(given: JsonObject) -> EvaluationContext:
 
     An empty key counts as missing. Raises `FeatureTypeError` if the key is neither a string nor null.
     """
-    key = given.get(_TARGETING_KEY)
+    key = given.get(_KEY)
     if key is not None and not isinstance(key, str):
-        raise FeatureTypeError(f"got {shown(key)}; must be a string", _FIELD)
-    return EvaluationContext(key or None, {name: each for name, each in given.items() if name != _TARGETING_KEY})
+        raise FeatureTypeError(f"got {shown(key)}; must be a string", TARGETING_KEY)
+    return EvaluationContext(key or None, {name: each for name, each in given.items() if name != _KEY})
 
 
 class Flags:
@@ -104,10 +97,12 @@ class Flags:
     def _request(self, model: Model, context: EvaluationContext, bulk: bool) -> PredictionRequest:
         definition, sticky = model.definition, None
         if (reason := why_no_flag(definition, model.learner)) is not None:
-            raise NoFlagError(f"{reason}; ask it with POST /predict")
+            raise InvalidInputError(f"{reason}; ask it with POST /predict", "key")
         if definition.ofrep.sticky_seconds:
             if context.targeting_key is None:
-                raise TargetingKeyError("missing; send targetingKey, or set ofrep.sticky_seconds to 0", _FIELD)
+                raise MissingFieldError(
+                    "missing; send it, or set ofrep.sticky_seconds of the model to 0", TARGETING_KEY
+                )
             sticky = stickiness(definition, context.targeting_key, self._environment.now())
         attributes = context.attributes if model.choice.contexts.has_features else {}  # all flags share them
         return PredictionRequest(attributes, None, False, _SHOWN_LATER if bulk else NO_OPTIONS, sticky=sticky)

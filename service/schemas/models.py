@@ -138,7 +138,7 @@ class Policies(Body):
     """What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
     their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions."""
     ofrep: Ofrep = Ofrep()
-    """How OpenFeature clients evaluate the model."""
+    """Whether bulk evaluations of flags include the model, and how long an answer sticks."""
     freshness: Freshness = Freshness()
     """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
     predictions may lag."""

@@ -9,6 +9,9 @@ from service.schemas.rounds import answer
 
 ErrorCode = Literal["FLAG_NOT_FOUND", "GENERAL", "INVALID_CONTEXT", "PARSE_ERROR", "TARGETING_KEY_MISSING"]
 
+TARGETING_KEY = "context.targetingKey"
+"""The path of the targeting key in a request."""
+
 _VALUE = {"anyOf": [{"type": each} for each in ("boolean", "string", "number", "object")]}
 
 
@@ -60,6 +63,9 @@ class EvaluationFailure:
 
 @answer
 class BulkEvaluation:
-    """The evaluation of every model with `ofrep.bulk`, in the order of their names: at most 100."""
+    """The evaluations of the models with `ofrep.bulk`, in the order of their names: at most 100.
+
+    If there are more, the next one has a failure that says so.
+    """
 
     flags: list[Evaluation | EvaluationFailure]

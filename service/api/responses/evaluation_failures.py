@@ -5,16 +5,12 @@ from collections.abc import Mapping
 from fastapi.responses import JSONResponse
 
 from service.json_values import JsonObject
-from service.schemas.ofrep import ErrorCode, EvaluationFailure
+from service.schemas.ofrep import TARGETING_KEY, ErrorCode, EvaluationFailure
 from service.schemas.problems import Problem
 
 _ROOT = "/ofrep/"
 EVALUATIONS = "/ofrep/v1/evaluate/flags"
-_CODES: dict[str, ErrorCode] = {
-    "model-not-found": "FLAG_NOT_FOUND",
-    "targeting-key-missing": "TARGETING_KEY_MISSING",
-    "invalid-json": "PARSE_ERROR",
-}
+_CODES: dict[str, ErrorCode] = {"model-not-found": "FLAG_NOT_FOUND", "invalid-json": "PARSE_ERROR"}
 _INVALID = 422  # a status that the protocol does not have
 
 
@@ -43,6 +39,8 @@ def _code_of(problem: Problem) -> ErrorCode:
         return _CODES.get(slug, "GENERAL")
     if problem.field is None and problem.errors:  # the body is JSON, but no object
         return "PARSE_ERROR"
+    if (problem.field, slug) == (TARGETING_KEY, "missing-field"):
+        return "TARGETING_KEY_MISSING"
     return "INVALID_CONTEXT" if (problem.field or "").partition(".")[0] == "context" else "GENERAL"
 
 

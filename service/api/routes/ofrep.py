@@ -20,7 +20,7 @@ from service.schemas.ofrep import BulkEvaluation, Evaluation, EvaluationFailure,
 
 _ERRORS = responses(
     *(*errors.WRITING_ERRORS, *errors.CONTEXT_ERRORS, errors.BaselineNeededError, errors.LearnerFailedError),
-    *(errors.NoFlagError, errors.TargetingKeyError, errors.OpenPredictionsFullError),
+    errors.OpenPredictionsFullError,
 )
 _Key = Annotated[str, Path(description="The flag: the name of a model.")]
 _is_name = re.compile(NAME).fullmatch

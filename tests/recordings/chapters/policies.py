@@ -282,6 +282,45 @@ async def _freshness(play: Play) -> None:
     await play.get(f"/models/{name}")
 
 
+_FLAGS = "/ofrep/v1/evaluate/flags"
+
+
+async def _flags(play: Play) -> None:
+    values, sticky = {"red": {"color": "#f00"}, "green": {"color": "#0f0"}}, {"bulk": True, "sticky_seconds": 30.0}
+    name = await play.create("flag", labels=LABELS, features={"kind": "named"}, values=values, ofrep=sticky)
+    plain = await play.create("plain", labels=LABELS, ofrep={"bulk": True, "sticky_seconds": 0})
+    contexts_: list[Any] = [
+        {"targetingKey": "u", "age": 41}, {"targetingKey": "u", "age": 41.0}, {"targetingKey": "v", "tags": ["a"]}, {},
+        {"targetingKey": ""}, {"targetingKey": 7}, {"targetingKey": "u", "user": {"tags": [[1]]}}, [], None,
+    ]  # fmt: skip
+    for context in contexts_:
+        for path in (f"/{name}", f"/{plain}", "/nothing", ""):
+            await play.post(f"{_FLAGS}{path}", {"context": context})
+    for body in ({}, [], {"later": 1, "context": {"targetingKey": "u"}}):
+        await play.post(f"{_FLAGS}/{name}", body)
+    made = await play.post(f"{_FLAGS}/{name}", {"context": {"targetingKey": "w"}})
+    await play.post("/feedback", {"prediction_id": made["metadata"]["predictionId"], "correct": True})
+    everything = await play.send("POST", _FLAGS, {"context": {"targetingKey": "w"}})
+    shown = next(each for each in everything.json()["flags"] if each["key"] == name)["metadata"]["predictionId"]
+    await play.post("/feedback", {"prediction_id": shown, "correct": True})
+    await play.post("/activate", {"prediction_id": shown})
+    await play.post("/feedback", {"prediction_id": shown, "correct": True})
+    await play.change(plain, {"ofrep": {}})
+    tag = (await play.send("POST", _FLAGS, {"context": {"targetingKey": "w"}})).headers["etag"]
+    await play.post(_FLAGS, {"context": {"targetingKey": "w"}}, if_none_match=tag)
+    await play.wait(30.0)
+    await play.post(f"{_FLAGS}/{name}", {"context": {"targetingKey": "w"}})
+    await play.change(name, {"labels": {"retire": ["red"]}, "values": {"green": 1, "blue": 1.5, "none": 2}})
+    await play.post(f"{_FLAGS}/{name}", {"context": {"targetingKey": "w"}})
+    await play.change(name, {"values": {"pink": 1}})
+    await play.change(name, {"values": {"green": None}})
+    dense = await play.create("dense", labels=LABELS, features=DENSE)
+    await play.post(f"{_FLAGS}/{dense}", {"context": {"targetingKey": "w"}})
+    await play.change(dense, {"ofrep": {"bulk": True}})
+    for path in (f"{_FLAGS}/{name}", "/ofrep/v1/configuration", f"/models/{name}/predictions"):
+        await play.send("GET", path)
+
+
 _CHANGES: list[dict[str, Any]] = [
     {"window_seconds": 600.0}, {"late_feedback": "accept"}, {"on_expiry": "incorrect", "window_seconds": 60.0},
     {"late_feedback": "reject", "on_expiry": "incorrect", "window_seconds": 60.0}, {"on_expiry": {"reward": 0.25}},
@@ -329,5 +368,6 @@ CHAPTERS = [
     Chapter("windows", _windows),
     Chapter("retention", _retention),
     Chapter("freshness", _freshness),
+    Chapter("flags", _flags),
     Chapter("patches", _patches),
 ]

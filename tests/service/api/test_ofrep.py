@@ -128,10 +128,8 @@ async def test_values_replace_labels_in_every_type_and_after_changes(flagged: Fl
 
 
 async def test_policies_of_flags_survive_copies_and_the_list(flagged: Flagged) -> None:
-    client, policies = (
-        flagged.client,
-        {"values": {"red": 1.5, "blue": 2.0}, "ofrep": {"bulk": True, "sticky_seconds": 60.0}},
-    )
+    client, sticky = flagged.client, {"bulk": True, "sticky_seconds": 60.0}
+    policies: dict[str, Any] = {"values": {"red": 1.5, "blue": 2.0}, "ofrep": sticky}
     key = await flagged.create(**policies)
     body_of(await client.post(f"/models/{key}/clone", json={"name": f"{key}-copy"}), 201)
     file = (await client.get(f"/models/{key}/export")).content
@@ -151,7 +149,7 @@ async def test_policies_of_flags_survive_copies_and_the_list(flagged: Flagged) -
 async def test_repeats_stick_until_their_time_ends(flagged: Flagged) -> None:
     client, clock = flagged.client, flagged.clock
     key = await flagged.create(features=NAMED, ofrep={"sticky_seconds": 60.0})
-    user = {"targetingKey": "u", "plan": "pro", "user": {"age": 41, "tags": ["a"]}}
+    user: dict[str, Any] = {"targetingKey": "u", "plan": "pro", "user": {"age": 41, "tags": ["a"]}}
     same = {"user": {"tags": ["a"], "age": 41.0}, "plan": "pro", "targetingKey": "u"}
     first = await value_of(client, key, **user)
     clock.now = START + 59.999
@@ -179,7 +177,7 @@ async def test_concurrent_repeats_are_one_prediction(flagged: Flagged, store_url
 
 async def test_a_model_without_features_ignores_attributes(flagged: Flagged) -> None:
     client, key = flagged.client, await flagged.create(ofrep={"sticky_seconds": 60.0})
-    contexts = [{}, {"a": 1}, {"list": [[1], None], "deep": {"": {"x": "y"}}}, {"big": 10**400}]
+    contexts: list[dict[str, Any]] = [{}, {"a": 1}, {"list": [[1], None], "deep": {"": {"x": "y"}}}, {"big": 10**400}]
     assert len({*await ids(client, key, *({"targetingKey": "u"} | each for each in contexts))}) == 1
 
 
@@ -193,8 +191,10 @@ async def test_a_prediction_does_not_stick_beyond_its_window(flagged: Flagged) -
         answer = await client.post("/feedback", json={"prediction_id": found[-1], "correct": True})
         assert answer.status_code == 200, answer.text  # each evaluation has an open prediction
     assert sorted(Counter(found).values()) == [5] * 4
-    late = await client.post("/feedback", json={"prediction_id": found[0], "correct": False})
-    problem_of(late, 404, "prediction-expired", "prediction_id")
+    (late,) = await ids(client, key, {"targetingKey": "v"})
+    clock.now += 6.0
+    expired = await client.post("/feedback", json={"prediction_id": late, "correct": True})
+    problem_of(expired, 404, "prediction-expired", "prediction_id")
 
 
 @pytest.mark.parametrize("change", ["retire", "reset", "policy", "rollback", "recreated"])
