@@ -27,7 +27,7 @@ class EvaluationRequest(BaseModel):
 
 @answer
 class EvaluationMetadata:
-    """The prediction behind an evaluation."""
+    """The prediction of an evaluation."""
 
     predictionId: str  # noqa: N815  OpenFeature names metadata in this style
     """For `POST /feedback`, and, after a bulk evaluation, first for `POST /activate`."""

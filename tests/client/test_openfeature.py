@@ -1,6 +1,7 @@
 """The published OpenFeature providers evaluate flags of a running service: those of Python, Node and browsers."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -137,3 +138,15 @@ def test_the_example_of_python_learns(running: server.Wager) -> None:
 
 def test_the_example_of_node_learns(running: server.Wager) -> None:
     assert quarters(node("examples/openfeature/flags.mjs", running.url, "200"))[-1] > 80.0
+
+
+def test_the_example_of_the_page_runs(running: server.Wager, wager: Wager, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)\n```", (ROOT / "docs" / "openfeature.md").read_text(), re.DOTALL)
+    wager.create_model("page", labels=["photos", "table", "video"], features={"kind": "named"})
+    scope: dict[str, Any] = {}
+    exec(code.replace("http://127.0.0.1:8000", running.url), scope)
+    value, prediction = capsys.readouterr().out.split()
+    assert value in {"photos", "table", "video"}
+    assert wager.feedback(prediction, correct=True).status == "recorded"
+    wager.delete_model("page")
+    api.shutdown()

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +24,7 @@ from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import LABEL_SET, RANKING, definition
 from tests.service.workers import START, Clock, worker
 
+DOCS = Path(__file__).parents[3] / "docs"
 LABELS = ["red", "green", "blue"]
 NAMED = {"kind": "named"}
 N = 600
@@ -161,7 +164,7 @@ async def test_repeats_stick_until_their_time_ends(flagged: Flagged) -> None:
     clock.now = START + 60.0
     (later,) = await ids(client, key, user)
     assert later != own
-    clock.now = START + 59.0  # a worker whose clock is behind answers what it would have answered
+    clock.now = START + 59.0  # a worker whose clock is late answers as before
     assert await ids(client, key, user) == [own]
     assert await flagged.predictions(key) == 5
 
@@ -546,3 +549,26 @@ async def test_a_wrong_value_is_named(flagged: Flagged, case: str) -> None:
     assert body_of(await flagged.client.get(f"/models/{key}"), 200) == before
     made = await flagged.client.post("/models", json=definition(f"{key}-new", features={"kind": "none"}, values=values))
     assert (made.status_code, made.json()["field"]) == (422, field)
+
+
+def blocks(page: str) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in re.findall(r"```json\n(.*?)\n```", (DOCS / page).read_text(), re.DOTALL)]
+
+
+async def test_the_examples_of_the_page_work(flagged: Flagged) -> None:
+    asked, answered, values, sticky, in_bulk, activation, failure = blocks("openfeature.md")
+    client = flagged.client
+    key = await flagged.create(labels=["photos", "table", "video"], features=NAMED)
+    found = body_of(await client.post(f"{FLAGS}/{key}", json=asked), 200)
+    assert (found.keys(), found["metadata"].keys()) == (answered.keys(), answered["metadata"].keys())
+    assert found["metadata"]["propensity"] == pytest.approx(answered["metadata"]["propensity"], abs=1e-4)
+    assert len(found["metadata"]["predictionId"]) - len(key) == len(answered["metadata"]["predictionId"]) - len("page")
+    assert (await flagged.change(key, **values, **sticky))["warnings"] == []
+    found = body_of(await client.post(f"{FLAGS}/{key}", json=asked), 200)
+    assert found["value"] == values["values"][found["variant"]]
+    await flagged.change(key, **in_bulk)
+    flags = {each["key"]: each for each in body_of(await client.post(FLAGS, json=asked), 200)["flags"]}
+    activation["prediction_id"] = flags[key]["metadata"]["predictionId"]
+    assert body_of(await client.post("/activate", json=activation), 200)["status"] == "activated"
+    refused = failure_of(await evaluate(client, key, targetingKey="u", user={"tags": [[1]]}), 400, failure["errorCode"])
+    assert refused["errorDetails"].startswith(failure["errorDetails"])
