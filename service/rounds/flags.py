@@ -57,12 +57,12 @@ class Flags:
         The predictions must be activated. If there are more flags, the next one has an error that says so.
         """
         found, after = list[tuple[str, Evaluation | WagerError]](), own.before
-        while len(found) <= MOST_FLAGS and not own.ended_by(after):
-            names = await self._environment.store.list_flags(after, MOST_FLAGS + 1)
+        while (wanted := MOST_FLAGS + 1 - len(found)) > 0 and not own.ended_by(after):
+            names = await self._environment.store.list_flags(after, wanted)
             covered = [name for name in names if name in own]
             results = await asyncio.gather(*(self._bulk_result(name, context) for name in covered))
             found += [(name, each) for name, each in zip(covered, results, strict=True) if each is not None]
-            if len(names) <= MOST_FLAGS:
+            if len(names) < wanted:
                 break
             after = names[-1]
         request_context.note_model(None)
