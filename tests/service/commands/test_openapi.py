@@ -145,7 +145,7 @@ def test_the_document_is_openapi_3_1() -> None:
     assert _API["openapi"].startswith("3.1.")
     assert {"title", "version", "description", "license"} <= set(_API["info"])
     assert set(_API) <= {"openapi", "info", "servers", "paths", "components", "security", "tags", "webhooks"}
-    assert all(re.fullmatch(r"/[a-z_{}./-]*", path) for path in _API["paths"])
+    assert all(re.fullmatch(r"/[a-z0-9_{}./-]*", path) for path in _API["paths"])
     references = {each["$ref"] for each in objects_in(_API) if "$ref" in each}
     assert references == {f"#/components/schemas/{name}" for name in _API["components"]["schemas"]}
     for schema in objects_in(_API["components"]["schemas"]):
