@@ -18,7 +18,7 @@ from service import errors, request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
-from service.api.responses.evaluation_failures import EVALUATIONS
+from service.api.responses.evaluation_failures import is_evaluation
 from service.error_messages.values import quoted
 from service.store.access_tables import RequestCount
 
@@ -63,7 +63,7 @@ def need_of(method: str, path: str) -> Need | None:
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
         return None
-    if path.startswith(EVALUATIONS) and method == "POST":
+    if is_evaluation(path) and method == "POST":
         return Need("predict", every_model=False)
     if path.startswith("/predictions/") and method == "GET":
         return Need("read", every_model=False)

@@ -19,6 +19,11 @@ def is_ofrep(path: str) -> bool:
     return path.removeprefix("/v1").startswith(_ROOT)
 
 
+def is_evaluation(path: str) -> bool:
+    """Check whether a path, without /v1, is that of an evaluation of one flag or of all bulk flags."""
+    return path == EVALUATIONS or path.startswith(f"{EVALUATIONS}/")
+
+
 def failure_of(problem: Problem, key: str | None) -> EvaluationFailure:
     """Return the failure that reports a problem of the flag with this key, or of a bulk evaluation."""
     return EvaluationFailure(_code_of(problem), problem.detail, key)
@@ -45,8 +50,8 @@ def _code_of(problem: Problem) -> ErrorCode:
 
 
 def _key_in(path: str) -> str | None:
-    flag = path.removeprefix("/v1").removeprefix(EVALUATIONS)
-    return flag[1:] if flag.startswith("/") and flag != path else None
+    _, found, key = path.removeprefix("/v1").partition(f"{EVALUATIONS}/")
+    return key if found else None
 
 
 def describe_failures(api: JsonObject) -> None:

@@ -296,7 +296,8 @@ async def _flags(play: Play) -> None:
     for context in contexts_:
         for path in (f"/{name}", f"/{plain}", "/nothing", ""):
             await play.post(f"{_FLAGS}{path}", {"context": context})
-    for body in ({}, [], {"later": 1, "context": {"targetingKey": "u"}}):
+    bodies: list[Any] = [{}, [], {"later": 1, "context": {"targetingKey": "u"}}]
+    for body in bodies:
         await play.post(f"{_FLAGS}/{name}", body)
     made = await play.post(f"{_FLAGS}/{name}", {"context": {"targetingKey": "w"}})
     await play.post("/feedback", {"prediction_id": made["metadata"]["predictionId"], "correct": True})

@@ -381,7 +381,8 @@ async def test_an_unknown_flag_is_not_found_and_not_made(flagged: Flagged, key: 
 
 
 async def test_other_paths_and_methods_of_the_protocol_fail_in_its_shape(client: httpx2.AsyncClient) -> None:
-    assert "key" not in failure_of(await client.get("/ofrep/v1/configuration"), 404, "GENERAL")
+    for path in ("/ofrep/v1/configuration", "/v1/ofrep/v1/configuration", f"{FLAGS}more", FLAGS):
+        assert "key" not in failure_of(await client.get(path), 405 if path == FLAGS else 404, "GENERAL")
     assert failure_of(await client.get(f"{FLAGS}/a"), 405, "GENERAL")["key"] == "a"
     assert failure_of(await client.get(f"/v1{FLAGS}/a"), 405, "GENERAL")["key"] == "a"
     answer = await client.post(f"{FLAGS}/a", content=b"x" * (5 * 2**20), headers={"Content-Type": "application/json"})
