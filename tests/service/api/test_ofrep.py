@@ -15,6 +15,7 @@ import pytest
 
 from service.access.keys import Scope
 from service.rounds.flags import MOST_FLAGS
+from service.store import keys
 from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.actions.catalogue import definition as with_actions
@@ -143,6 +144,7 @@ async def test_policies_of_flags_survive_copies_and_the_list(flagged: Flagged) -
     for each in names:
         for model in (body_of(await client.get(f"/models/{each}"), 200), listed[each]):
             assert {name: model[name] for name in policies} == policies
+        await flagged.change(each, retain_rounds=7)
     flags = body_of(await bulk(client, targetingKey="u"), 200)["flags"]
     assert [each["key"] for each in flags if each["key"].startswith(key)] == names
     for each in names[1:]:
@@ -457,6 +459,19 @@ async def test_every_worker_lists_the_bulk_flags(flagged: Flagged, store_url: st
             assert await listed(each) == names[1:2]
 
 
+async def test_a_worker_that_has_not_seen_a_change_answers_no_bulk_flag_that_ended(
+    flagged: Flagged, store_url: str
+) -> None:
+    key, store = await flagged.create(ofrep={"bulk": True}), RedisStore(store_url, timeout=10.0)
+    async with another(store_url, flagged.clock) as other:
+        assert key in {each["key"] for each in body_of(await bulk(other, targetingKey="u"), 200)["flags"]}
+        await flagged.change(key, ofrep={"bulk": False})
+        await store.command("ZADD", keys.FLAGS, 0, key)  # as if the list were read before the change
+        assert key not in {each["key"] for each in body_of(await bulk(other, targetingKey="u"), 200)["flags"]}
+    await store.command("ZREM", keys.FLAGS, key)
+    await store.close()
+
+
 async def test_a_flag_that_fails_does_not_hide_the_others(flagged: Flagged) -> None:
     sticky = await flagged.create("-a", ofrep={"bulk": True})
     free = await flagged.create("-b", ofrep={"bulk": True, "sticky_seconds": 0})
@@ -478,17 +493,17 @@ async def test_a_bulk_has_a_limit_that_the_next_flag_reports(flagged: Flagged) -
 async def test_a_key_evaluates_its_own_flags(store_url: str, name: str) -> None:
     store = RedisStore(store_url, timeout=10.0)
     async with worker(store_url, auth="required") as client:
-        keys = key_admin_at(ApiKeyTable(store.command))
+        admin_of_keys = key_admin_at(ApiKeyTable(store.command))
 
         async def headers(scope: Scope, models: str = "*") -> dict[str, str]:
-            return bearer(await keys.create("flags", [scope], models))
+            return bearer(await admin_of_keys.create("flags", [scope], models))
 
         admin = await headers("admin")
         mine, foreign = f"{name}-mine", f"{name}-foreign"
         for each in (mine, foreign):
             body = {"name": each, "labels": LABELS, "ofrep": {"bulk": True, "sticky_seconds": 0}}
             body_of(await client.post("/models", json=body, headers=admin), 201)
-        own = await headers("predict", f"{name}-m*")
+        own = await headers("predict", f"{name}-*e")
         for header in (own, {"X-API-Key": own["Authorization"].partition(" ")[2]}):
             body_of(await client.post(f"{FLAGS}/{mine}", json={}, headers=header), 200)
             flags = body_of(await client.post(FLAGS, json={}, headers=header), 200)["flags"]
@@ -502,7 +517,7 @@ async def test_a_key_evaluates_its_own_flags(store_url: str, name: str) -> None:
                 == mine
             )
             failure_of(await client.post(FLAGS, json={}, headers=wrong), status, "GENERAL")
-        slow = bearer(await keys.create("slow", ["predict"], limit="1/day"))
+        slow = bearer(await admin_of_keys.create("slow", ["predict"], limit="1/day"))
         await client.post(FLAGS, json={}, headers=slow)
         refused = await client.post(f"{FLAGS}/{mine}", json={}, headers=slow)
         assert failure_of(refused, 429, "GENERAL")["key"] == mine
