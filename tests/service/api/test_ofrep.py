@@ -482,12 +482,21 @@ async def test_a_flag_that_fails_does_not_hide_the_others(flagged: Flagged) -> N
     assert flags[named]["errorDetails"].startswith("context.tags.0")
 
 
-async def test_a_bulk_has_a_limit_that_the_next_flag_reports(flagged: Flagged) -> None:
-    names = [await flagged.create(f"-{n:03}", ofrep={"bulk": True}) for n in range(MOST_FLAGS + 2)]
-    flags = body_of(await bulk(flagged.client, targetingKey="u"), 200)["flags"]
-    assert [each["key"] for each in flags] == names[: MOST_FLAGS + 1]
-    assert [each["key"] for each in flags if "errorCode" in each] == names[MOST_FLAGS : MOST_FLAGS + 1]
-    assert str(MOST_FLAGS) in flags[-1]["errorDetails"]
+async def test_a_bulk_has_a_limit_that_the_next_flag_reports(store_url: str, name: str) -> None:
+    store = RedisStore(store_url, timeout=10.0)
+    async with worker(store_url, auth="required") as client:  # with a key that covers no flags of other tests
+        key = bearer(await key_admin_at(ApiKeyTable(store.command)).create("flags", ["admin"], f"{name}-*"))
+        names = [f"{name}-{n:03}" for n in range(MOST_FLAGS + 2)]
+        for each in names:
+            body = {"name": each, "labels": LABELS, "ofrep": {"bulk": True}}
+            body_of(await client.post("/models", json=body, headers=key), 201)
+        flags = body_of(await bulk(client, key, targetingKey="u"), 200)["flags"]
+        assert [each["key"] for each in flags] == names[: MOST_FLAGS + 1]
+        assert [each["key"] for each in flags if "errorCode" in each] == names[MOST_FLAGS : MOST_FLAGS + 1]
+        assert str(MOST_FLAGS) in flags[-1]["errorDetails"]
+        for each in names:
+            await client.delete(f"/models/{each}", headers=key)
+    await store.close()
 
 
 async def test_a_key_evaluates_its_own_flags(store_url: str, name: str) -> None:

@@ -1,5 +1,8 @@
 """The list of the models that bulk evaluations include: it follows each change, in any order of its steps."""
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
 from service.store import keys
@@ -9,6 +12,12 @@ from tests.service.store.samples import digest_of
 from tests.service.store.scenario import NONE, Scenario
 
 BULK = StoredPolicies(bulk="1")
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_flags(scenario: Scenario, runner: asyncio.Runner) -> Iterator[None]:
+    yield
+    runner.run(scenario.store.delete_model(scenario.key.name))
 
 
 async def change(scenario: Scenario, at: int, policies: StoredPolicies) -> bool:
