@@ -7,8 +7,9 @@ import pytest
 
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import StoredPolicies
-from tests.service.store.samples import digest_of
+from service.store.stored_models import ModelKey, StoredPolicies
+from tests.service.store.calls import COPY
+from tests.service.store.samples import NOW, digest_of
 from tests.service.store.scenario import NONE, Scenario
 
 BULK = StoredPolicies(bulk="1")
@@ -79,3 +80,13 @@ async def test_a_change_that_comes_in_between_stays_listed(
     assert await change(scenario, 3, NONE)
     assert await listed(scenario)
     await other.close()
+
+
+async def test_a_copy_is_listed_after_a_refused_change(scenario: Scenario) -> None:
+    copy = Scenario(scenario.store, ModelKey(f"{scenario.key.name}-copy", "first"))
+    assert await copy.store.create_copy(copy.key, COPY._replace(policies=BULK), NOW)
+    assert await listed(copy)
+    assert not await copy.store.change_model(copy.key, b"another!", '{"at":2}', "{}", NONE)
+    assert await listed(copy)
+    await copy.store.delete_model(copy.key.name)
+    assert not await listed(copy)
