@@ -37,6 +37,9 @@ PROTOCOL: Errors = {
         ),
         ("protocol: read first, but not folded", "Predictor._new_enough", "await replica.catch_up_locked()", "pass"),
     ],
+    "test_a_change_ends_stickiness_in_every_worker[retire]": [
+        ("protocol: retired labels stick", "identified", "model.digest + ", ""),
+    ],
     "test_the_age_of_a_state_counts_from_before_the_read": [
         (
             "protocol: the age counts from the end of the read",
