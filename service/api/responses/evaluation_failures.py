@@ -10,7 +10,6 @@ from service.schemas.problems import Problem
 
 _ROOT = "/ofrep/"
 EVALUATIONS = "/ofrep/v1/evaluate/flags"
-_CODES: dict[str, ErrorCode] = {"model-not-found": "FLAG_NOT_FOUND", "invalid-json": "PARSE_ERROR"}
 _INVALID = 422  # a status that the protocol does not have
 
 
@@ -26,7 +25,8 @@ def is_evaluation(path: str) -> bool:
 
 def failure_of(problem: Problem, key: str | None) -> EvaluationFailure:
     """Return the failure that reports a problem of the flag with this key, or of a bulk evaluation."""
-    return EvaluationFailure(_code_of(problem), problem.detail, key)
+    code = "FLAG_NOT_FOUND" if problem.status == 404 and key is not None else _code_of(problem)
+    return EvaluationFailure(code, problem.detail, key)
 
 
 def failure_response(problem: Problem, path: str, headers: Mapping[str, str] | None) -> JSONResponse:
@@ -39,11 +39,11 @@ def failure_response(problem: Problem, path: str, headers: Mapping[str, str] | N
 
 
 def _code_of(problem: Problem) -> ErrorCode:
-    slug = problem.type.rpartition(":")[2]
-    if slug in _CODES or problem.status != _INVALID:
-        return _CODES.get(slug, "GENERAL")
-    if problem.field is None and problem.errors:  # the body is JSON, but no object
+    slug, is_no_object = problem.type.rpartition(":")[2], problem.field is None and problem.errors
+    if slug == "invalid-json" or is_no_object:
         return "PARSE_ERROR"
+    if problem.status != _INVALID:
+        return "GENERAL"
     if (problem.field, slug) == (TARGETING_KEY, "missing-field"):
         return "TARGETING_KEY_MISSING"
     return "INVALID_CONTEXT" if (problem.field or "").partition(".")[0] == "context" else "GENERAL"

@@ -373,7 +373,22 @@ async def test_what_later_versions_may_send_is_ignored(flagged: Flagged) -> None
 
 
 @pytest.mark.parametrize(
-    "key", ["nobody", "", "a/b", "a b", "é∂\u2028", '"quoted"', "\x00", "x" * 10_000, "%2F", "{x}", "-", "a" * 65]
+    "key",
+    [
+        "nobody",
+        "",
+        "a/b",
+        "a b",
+        "é∂\u2028",
+        '"quoted"',
+        "\x00",
+        "x" * 10_000,
+        "%2F",
+        "{x}",
+        "-",
+        "a" * 65,
+        "a\r\nX: 1",
+    ],
 )
 async def test_an_unknown_flag_is_not_found_and_not_made(flagged: Flagged, key: str) -> None:
     before = body_of(await flagged.client.get("/models"), 200)
