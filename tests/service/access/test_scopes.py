@@ -41,8 +41,8 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
     "/models/{name}/shadows/{shadow}": lambda _: {"learner": "uniform"},
     "/models/{name}/promote": lambda _: {"shadow": "rival"},
-    "/ofrep/v1/evaluate/flags": lambda _: {},
-    "/ofrep/v1/evaluate/flags/{key}": lambda _: {},
+    "/ofrep/v1/evaluate/flags": lambda _: {"context": {"targetingKey": "u", "tags": ["new"]}},
+    "/ofrep/v1/evaluate/flags/{key}": lambda _: {"context": {"targetingKey": "u", "tags": ["new"]}},
 }
 UNNAMED = {"/learners", "/metrics", "/ofrep/v1/evaluate/flags"}
 """Operations that require a key but name no model."""
