@@ -9,7 +9,6 @@ import numpy as np
 from learners.actions import base
 from learners.actions.base import ActionRounds, AnyActionLearner
 from learners.base import NO_PRICES, BoolArray, Contexts, Draws, FloatArray, IntArray, Prices, Rounds, State
-from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
@@ -20,8 +19,8 @@ from service.actions.factors import Factors
 from service.actions.logged import decode, encode, parsed, with_numbers
 from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
-from service.choice.choice import Choice, LoggedChoice
-from service.choice.overrides import Override
+from service.choice.choice import Choice, Choices, LoggedChoice
+from service.choice.overrides import Override, with_override
 from service.choice.prices import Bills, bills_of, budget_of, check_weighs_costs, check_weight
 from service.choice.requests import Options, ParsedActions, PredictionRequest, Requests
 from service.choice.rules import RuleLimits
@@ -200,9 +199,7 @@ class ActionChoice(Choice):
 
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         probabilities, evidence = self.decide(state, candidates)
-        if override is not None:
-            is_overridden = np.repeat(override.rows, np.diff(candidates.starts))
-            probabilities = np.where(is_overridden, override.probabilities, probabilities)
+        probabilities = with_override(probabilities, candidates.starts, override)
         draws = Draws(*draw_among(probabilities, candidates.starts, uniforms[:, 0]))
         return Choices(probabilities, evidence, draws, np.isfinite(draws.propensities))
 

@@ -10,8 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds, State
-from learners.choosing import Choices
+from learners.base import BoolArray, ContextNorm, Contexts, Draws, FloatArray, IntArray, Rounds, State
 from learners.mathematics.limits import Limits
 from learners.mathematics.pacing import Budget, pace_all, paced_weight
 from learners.mathematics.preparation import Preparation, Preparer
@@ -54,6 +53,15 @@ _MOST_ROUND_BYTES = 2**26
 
 # Maximum bytes of the record of a request's slots. Feedback for one slot reads the whole record.
 _MOST_SLOT_BYTES = 2**22
+
+
+class Choices(NamedTuple):
+    """The answers to n requests, and the distributions from which they were drawn."""
+
+    distributions: FloatArray  # (n, K) for labels, (n, 0) for rankings, (m,) for m actions in all
+    evidence: FloatArray  # (n, E)
+    draws: Draws
+    sound: BoolArray  # (n,), whether propensity and evidence are finite
 
 
 class LoggedChoice(NamedTuple):

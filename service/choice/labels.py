@@ -5,13 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from learners.answers import uniforms_per_answer
+from learners.answers import draw_answers_unchecked, uniforms_per_answer
 from learners.base import (
     NO_LABEL,
     NO_PRICES,
     AnyLearner,
     BoolArray,
     Contexts,
+    Decisions,
     FloatArray,
     IntArray,
     Prices,
@@ -19,14 +20,13 @@ from learners.base import (
     State,
     every_label,
 )
-from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.limits import NO_LIMITS, obey_each
 from learners.mathematics.preparation import Preparation
 from service import costs, errors
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, LoggedChoice, check_norm
-from service.choice.overrides import Override
+from service.choice.choice import Choice, Choices, LoggedChoice, check_norm
+from service.choice.overrides import Override, with_override
 from service.choice.prices import Bills, bills_of, budget_of, check_weighs_costs, check_weight
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
 from service.choice.rules import RuleLimits
@@ -214,19 +214,20 @@ class LabelChoice(Choice):
         eligible, contexts = self._rows(candidates.eligible, candidates.n), self.prepared(candidates.contexts)
         decisions = self._learner.decide_unchecked(state, contexts, eligible, candidates.prices)
         probabilities = decisions.distributions.reshape(-1)
-        obey_each(candidates.limits, candidates.starts, candidates.eligible, probabilities)
+        if len(candidates.limits.each):
+            obey_each(candidates.limits, candidates.starts, candidates.eligible, probabilities)
         return probabilities, decisions.evidence
 
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        n, instead = candidates.n, NOBODY
-        if override is not None:
-            instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
-        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n)
-        bounds = candidates.prices, candidates.limits
-        return choose_unchecked(self._learner, state, *args, *bounds, instead, uniforms)
+        probabilities, evidence = self.decide(state, candidates)
+        probabilities = with_override(probabilities, candidates.starts, override)
+        distributions = probabilities.reshape(candidates.n, len(self._labels) if probabilities.size else 0)
+        draws = draw_answers_unchecked(self._learner, Decisions(distributions, evidence), uniforms)
+        sound = np.isfinite(draws.propensities) & np.isfinite(evidence).all(axis=1)
+        return Choices(distributions, evidence, draws, sound)
 
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None

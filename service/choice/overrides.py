@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray
+from learners.base import BoolArray, FloatArray, IntArray
 from service.choice.candidates import Candidates, uniform
 from service.choice.requests import Options, PredictionRequest, Requests
 from service.schemas.models import ModelDefinition
@@ -16,6 +16,13 @@ class Override(NamedTuple):
 
     rows: BoolArray  # (n,), the mask of these requests
     probabilities: FloatArray  # (m,), one per candidate of the batch; unused outside `rows`
+
+
+def with_override(probabilities: FloatArray, starts: IntArray, override: Override | None) -> FloatArray:
+    """Return n distributions, concatenated in (m,), which begin at starts (n + 1,), some replaced by the override's."""
+    if override is None:
+        return probabilities
+    return np.where(np.repeat(override.rows, np.diff(starts)), override.probabilities, probabilities)
 
 
 def override_of(

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from learners.answers import is_structured
-from learners.base import NO_PRICES, BoolArray, FloatArray, InvalidArrayError, Prices, every_label
-from learners.choosing import NOBODY, choose_unchecked
+from learners.base import NO_PRICES, BoolArray, FloatArray, InvalidArrayError, Prices
 from learners.evaluation.progressive import Terms, progress_unchecked
-from learners.mathematics.limits import NO_LIMITS
 from learners.mathematics.pacing import Budget, paced_weight
 from tests.learners.arrays import bits, copied
 from tests.learners.contract.lives import PROBLEM, Life, N, only_for
 from tests.learners.contract.subsets import some_subsets
-from tests.learners.contract.test_decisions import preparer_of
 
 K = PROBLEM.n_labels
 COSTS = np.array([[0.5, 0.25, 2.0, 1.0]])
@@ -70,21 +67,16 @@ def test_costs_of_ineligible_labels_do_not_matter(life: Life) -> None:
 
 
 @of_priced
-def test_choices_and_replays_weigh_prices_alike(life: Life) -> None:
-    learner, contexts, prepare = life.learner, life.rounds.contexts, preparer_of(life, "none")
-    prices, uniforms = Prices(WEIGHTS, COSTS), np.full((N, 1), 0.5)
-    chosen = choose_unchecked(
-        learner, life.state, contexts, prepare, every_label(N), prices, NO_LIMITS, NOBODY, uniforms
-    )
-    assert bits(chosen[:1]) == bits([decided(life, WEIGHTS, COSTS)])
+def test_decisions_and_replays_weigh_prices_alike(life: Life) -> None:
+    prices, expected = Prices(WEIGHTS, COSTS), bits([decided(life, WEIGHTS, COSTS)])
     distributions, nothing = np.empty((N, K)), np.zeros(N, np.bool_)
     for in_python in (False, True):
         state = copied(life.state)
         rounds, terms = life.rounds, Terms(prices)
         progress_unchecked(
-            learner, state, rounds, nothing, terms=terms, distributions=distributions, in_python=in_python
+            life.learner, state, rounds, nothing, terms=terms, distributions=distributions, in_python=in_python
         )
-        assert bits([distributions]) == bits(chosen[:1])
+        assert bits([distributions]) == expected
 
 
 @of_priced
