@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_
 
 import pydantic
 
+from learners.field_docstrings import described
+
 ClassT = TypeVar("ClassT")
 
 ExplorationRate: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1)]  # γ, a fixed share of uniform exploration
@@ -35,7 +37,8 @@ Settings: TypeAlias = Annotated[
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
     """Turn a class into a frozen, keyword-only dataclass that raises `pydantic.ValidationError` for invalid values."""
-    config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    cls.__get_pydantic_json_schema__ = classmethod(described)  # type: ignore[attr-defined]
+    config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 
 

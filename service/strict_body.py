@@ -2,13 +2,13 @@
 
 from pydantic import BaseModel, ConfigDict, FailFast
 
+from learners.field_docstrings import DescribedFields
 
-class Body(BaseModel):
+
+class Body(DescribedFields, BaseModel):
     """A request body. It coerces nothing and refuses unknown fields, NaN and infinities."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
 
 
 class FirstError(FailFast):

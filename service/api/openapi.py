@@ -72,8 +72,11 @@ def complete_openapi(app: FastAPI) -> None:
     def complete() -> JsonObject:
         if app.openapi_schema is None:
             api = plain()
-            items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
-            items["anyOf"][0]["items"] = {"$ref": "#/components/schemas/PredictItem"}
+            schemas = api["components"]["schemas"]
+            items = schemas["PredictBatchRequest"]["properties"]["items"]["anyOf"][0]
+            items["items"] = {"$ref": "#/components/schemas/PredictItem"}
+            feedback = schemas["FeedbackBatchRequest"]["properties"]["feedback"]
+            feedback["items"] = {"$ref": "#/components/schemas/FeedbackRequest"}
             problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
             api["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
             _link(api)

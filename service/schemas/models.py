@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticUndefined
 
+from learners.field_docstrings import DescribedFields, field_docstrings
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features, no_features
 from service.error_messages.patterns import NAME
@@ -159,19 +160,14 @@ ModelName = Annotated[
 ]
 
 
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+class Answer(DescribedFields, BaseModel):
+    """The base of all responses."""
 
 
-class Answer(BaseModel):
-    """The base of all responses. The docstrings of the fields describe them in openapi.json."""
-
-    model_config = _DESCRIBED
-
-
-class LearnerChoice(BaseModel):
+class LearnerChoice(DescribedFields, BaseModel):
     """An algorithm and its hyperparameters, which `GET /learners` describes. All hyperparameters are optional."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     algorithm: str
     """The algorithm's name, such as `fastcb`."""
@@ -393,9 +389,13 @@ class _PatchFields(Body):
     labels: LabelChanges | None = None
 
 
+_POLICY_DOCSTRINGS = field_docstrings(Policies)
+
+
 def _optional(name: str) -> Any:
     field = copy(Policies.model_fields[name])
     field.default, field.default_factory = PydanticUndefined, lambda: None  # a factory is not in the JSON Schema
+    field.description = _POLICY_DOCSTRINGS[name]
     return Policies.model_fields[name].annotation, field
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from learners.field_docstrings import DescribedFields
 from service.json_values import JsonObject
 from service.schemas.rounds import answer
 
@@ -15,10 +16,10 @@ TARGETING_KEY = "context.targetingKey"
 _VALUE = {"anyOf": [{"type": each} for each in ("boolean", "string", "number", "object")]}
 
 
-class EvaluationRequest(BaseModel):
+class EvaluationRequest(DescribedFields, BaseModel):
     """A request to evaluate flags. Other members are ignored."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
     context: Annotated[JsonObject, Field(default_factory=dict, examples=[{"targetingKey": "user-1", "country": "FR"}])]
     """The evaluation context. `targetingKey` identifies the user, or whatever is to get the same value again. All other

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from learners.field_docstrings import DescribedFields
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class FieldError(_Described):
+class FieldError(DescribedFields, BaseModel):
     """One invalid field of a request."""
 
     field: str | None
@@ -17,7 +15,7 @@ class FieldError(_Described):
     detail: str
 
 
-class Problem(_Described):
+class Problem(DescribedFields, BaseModel):
     """An error, in the format of RFC 9457."""
 
     type: str

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from learners.field_docstrings import described
 from service.actions.definition import ActionId, GivenActions
 from service.contexts.kind import without_default
 from service.contexts.registry import GivenContext, ShownContext
@@ -24,7 +25,7 @@ from service.error_messages.patterns import GIVEN_ID, LEAST_PROPENSITY, QUALIFIE
 from service.error_messages.values import shown
 from service.prediction_id import PredictionId
 from service.schemas.costs import Costs, CostWeight
-from service.schemas.models import _DESCRIBED, MOST_LABELS, Answer, Label, ModelName, unique
+from service.schemas.models import MOST_LABELS, Answer, Label, ModelName, unique
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
 
@@ -35,7 +36,7 @@ _AnswerT = TypeVar("_AnswerT")
 def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
     """Convert a frequent response to a dataclass. The docstrings of its fields appear in openapi.json."""
     new = dataclass(kind)
-    new.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
+    new.__get_pydantic_json_schema__ = classmethod(described)  # type: ignore[attr-defined]
     new.__pydantic_core_schema__ = TypeAdapter(new).core_schema  # type: ignore[attr-defined]  # once, not per route
     return new
 
