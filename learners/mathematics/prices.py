@@ -23,7 +23,8 @@ def penalize(prices: Prices, eligible: BoolArray, i: int, penalties: FloatArray)
     weights, costs = price_row(prices, i)
     if len(weights) == 0 or weights[0] == 0.0:
         return penalties[:0]
-    penalties[:] = costs[0]
+    for k in range(len(penalties)):
+        penalties[k] = costs[0, k]
     found = penalties[: narrow(eligible, i, penalties)]
     weigh_costs(weights[0], found)
     return found
@@ -32,6 +33,8 @@ def penalize(prices: Prices, eligible: BoolArray, i: int, penalties: FloatArray)
 @compiled
 def weigh_costs(weight: float, costs: FloatArray) -> None:
     """Replace costs (K,) by λ (c - the least c), in place."""
-    least = costs.min()
+    least = costs[0]
+    for cost in costs:
+        least = min(least, cost)
     for k in range(len(costs)):
         costs[k] = weight * (costs[k] - least)

@@ -52,7 +52,7 @@ from learners.algorithms.regression.whitened_steps import WhitenedWeights, White
 from learners.base import BaseRates, BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Prices, Rounds
 from learners.borrowed import borrowed
 from learners.hyperparameters import LeastExploration, hyperparameters
-from learners.kernels import Kernels, compiled, has_choice, most_entries, narrow, row, widen
+from learners.kernels import Kernels, compiled, count, has_choice, most_entries, narrow, row, widen
 from learners.layouts import MOST_SQUARED, Count, Layout
 from learners.learner import WithoutEvidence
 from learners.mathematics.exploration import GapWeight, weigh_by_relative_gap
@@ -266,7 +266,7 @@ def _predict(
     if experts[_RATES] >= LEAST_WEIGHT or total == 0.0:  # only a corrupt state favours no expert
         total = max(1e-300, total + experts[_RATES])
         _add_rates(experts[_RATES], state.rates, eligible, i, s, h)
-    n = len(h) if eligible.shape[1] == 0 else int(np.count_nonzero(eligible[i]))
+    n = len(h) if eligible.shape[1] == 0 else count(eligible, i)
     for k in range(n):
         h[k] = clipped(h[k] / total)
     return n
