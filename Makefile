@@ -11,6 +11,7 @@ LISTING := build/sbom/tool
 # The environment of examples/llm_router: LiteLLM cannot share that of the service, which has another python-dateutil.
 EXAMPLES := build/examples
 TYPESCRIPT := client/typescript
+OPENFEATURE := examples/openfeature
 NPM := $(shell command -v npm)
 CODE := $(wildcard service learners toolkit tests benchmarks client/wager_client examples)
 LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
@@ -26,7 +27,7 @@ help:
 	@echo "make tools      install what wager compare, evaluate, export and replay need for Parquet and plots"
 	@echo "make examples   install LiteLLM for examples/llm_router into build/examples"
 	@echo "make demo       watch a model learn through the HTTP API"
-	@echo "make install    install .venv/bin/wager without starting it"
+	@echo "make install    install .venv/bin/wager and compile all learners, without starting it"
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  check that the tests detect known errors (ARGS='--only soba' for some of them)"
 	@echo "make chaos      inject faults under load and count losses (ARGS='--seconds 600')"
@@ -44,16 +45,16 @@ install: $(VENV)/.kernels
 otel: $(VENV)/.otel
 tools: $(VENV)/.tools
 examples: $(EXAMPLES)/.made
-serve: $(VENV)/.kernels
+serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
-demo: $(VENV)/.kernels
+demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
 # One process more than cores, because some tests wait; each has one thread for linear algebra.
 # Bytecode is kept even where the environment forbids it: tests start hundreds of processes.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: PROCESSES = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-test: $(VENV)/.bench $(VENV)/.kernels $(if $(NPM),$(TYPESCRIPT)/dist/index.js)
+test: $(VENV)/.bench $(VENV)/.kernels $(if $(NPM),$(TYPESCRIPT)/dist/index.js $(OPENFEATURE)/node_modules/.installed)
 	$(PY) -m pytest --numprocesses $(PROCESSES) --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
@@ -96,7 +97,7 @@ lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --group sbom --output-file requirements/sbom.txt
 	$(LOCK) $(ARGS) --group examples --output-file requirements/examples.txt
 clean:
-	rm -rf $(addprefix $(TYPESCRIPT)/,node_modules build dist)
+	rm -rf $(addprefix $(TYPESCRIPT)/,node_modules build dist) $(OPENFEATURE)/node_modules
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -140,8 +141,8 @@ $(EXAMPLES)/.made: requirements/examples.txt $(VENV)/.made
 	$(call PIP_INTO,$(EXAMPLES)) -r $<
 	@printf '%s\n' "$(CURDIR)/client" "$(CURDIR)/examples" > "$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
 	@touch $@
-$(TYPESCRIPT)/node_modules/.installed: $(TYPESCRIPT)/package-lock.json
-	cd $(TYPESCRIPT) && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+%/node_modules/.installed: %/package-lock.json
+	cd $* && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 $(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.installed $(TYPESCRIPT)/tsconfig.json $(wildcard $(TYPESCRIPT)/src/*.ts)
 	cd $(TYPESCRIPT) && $(NPM) run --silent build

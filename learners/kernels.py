@@ -1,37 +1,15 @@
 """Compiles hot loops, accesses rows of contexts and eligible labels, and dispatches to any learner's kernels."""
 
-import hashlib
-import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numba.extending
-import numpy as np
 
+from learners import kernel_cache
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
-
-_HERE = Path(__file__).parent
-_ROOT = Path(os.environ.get("NUMBA_CACHE_DIR", _HERE / "__pycache__"))
-_DEPENDENT = ("evaluation", "estimators")
-"""Folders whose kernels no kernel elsewhere calls. An edit there must not recompile all algorithms."""
-
-
-def _cache_of(sources: Iterable[Path]) -> str:
-    """Return a cache folder for these contents: numba does not notice changes of the kernels that a kernel calls."""
-    digest = hashlib.sha256()
-    for path in sorted(sources):
-        digest.update(path.read_bytes())
-    return str(_ROOT / f"kernels-{digest.hexdigest()[:16]}")
-
-
-_SOURCES = list(_HERE.rglob("*.py"))
-_CACHE = _cache_of(path for path in _SOURCES if path.relative_to(_HERE).parts[0] not in _DEPENDENT)
-_DEPENDENT_CACHE = _cache_of(_SOURCES)
 
 
 def compiled(function: FunctionT) -> FunctionT:
@@ -52,9 +30,9 @@ def compiled_sum(function: FunctionT) -> FunctionT:
 
 
 def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
-    is_dependent = any(part in _DEPENDENT for part in function.__module__.split(".")[1:2])
-    cache = _DEPENDENT_CACHE if is_dependent else _CACHE
-    numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]
+    is_dependent = any(map(kernel_cache.is_dependent, function.__module__.split(".")[1:2]))
+    folder = kernel_cache.DEPENDENT_FOLDER if is_dependent else kernel_cache.FOLDER
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
     # The result has the type of the function, so that mypy checks callers against its signature.
     return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
@@ -82,11 +60,20 @@ def narrow(eligible: BoolArray, i: int, numbers: FloatArray) -> int:
 
 
 @compiled
+def count(eligible: BoolArray, i: int) -> int:
+    """Return the number of eligible labels for context i, 0 if all are eligible and `eligible` is (n, 0)."""
+    found = 0
+    for is_eligible in eligible[i]:  # compiles sooner than np.count_nonzero
+        found += int(is_eligible)
+    return found
+
+
+@compiled
 def widen(eligible: BoolArray, i: int, numbers: FloatArray) -> None:
     """Undo `narrow`: move the first K' numbers to the eligible labels, and write 0 for the others."""
     if eligible.shape[1] == 0:
         return
-    left = np.count_nonzero(eligible[i])
+    left = count(eligible, i)
     for k in range(len(numbers) - 1, -1, -1):
         if eligible[i, k]:
             left -= 1
@@ -121,7 +108,7 @@ def label_at(eligible: BoolArray, i: int, place: int) -> int:
 @compiled
 def has_choice(eligible: BoolArray, i: int) -> bool:
     """Check whether at least two labels are eligible for context i."""
-    return eligible.shape[1] == 0 or bool(np.count_nonzero(eligible[i]) > 1)
+    return eligible.shape[1] == 0 or count(eligible, i) > 1
 
 
 @compiled
@@ -195,4 +182,3 @@ def _by_state(verb: str) -> Callable[..., Any]:
 
 decide_by_state = _by_state("decide")
 fold_by_state = _by_state("fold")
-locate_by_state = _by_state("locate")

@@ -173,6 +173,12 @@ class StoppingError(WagerError, slug="about-to-stop", status=503):
     """This worker is stopping."""
 
 
+class LearnerNotReadyError(WagerError, slug="learner-not-ready", status=503):
+    """The learner is not compiled yet."""
+
+    retry_after = 10
+
+
 class LearnerFailedError(WagerError, slug="learner-failed", status=500):
     """The learner made an invalid decision."""
 
@@ -307,7 +313,7 @@ ACTIONS_ERRORS = (MissingFieldError, ActionsNotAllowedError, NoActionsError, Dup
 
 REQUEST_ERRORS = (
     *(*CONTEXT_ERRORS, *ACTIONS_ERRORS, UnknownActionError, UnknownLabelError, RetiredLabelError, EligibleError),
-    *(BaselineNeededError, LearnerFailedError),
+    *(BaselineNeededError, LearnerFailedError, LearnerNotReadyError),
 )
 """Errors of a request for a prediction, and of an imported round."""
 

@@ -144,6 +144,7 @@ InternalError = _kind(ServerError, "internal-error", "The service failed unexpec
 LearnerFailedError = _kind(ServerError, "learner-failed", "The learner made an invalid decision")
 StoreCorruptError = _kind(ServerError, "store-corrupt", "Stored data cannot be read")
 AboutToStopError = _kind(UnavailableError, "about-to-stop", "This worker is stopping")
+LearnerNotReadyError = _kind(UnavailableError, "learner-not-ready", "The learner is not compiled yet")
 NewerVersionError = _kind(UnavailableError, "newer-version", "A newer version wrote the stored data")
 StoreUnavailableError = _kind(UnavailableError, "store-unavailable", "The store is unavailable")
 TooBusyError = _kind(UnavailableError, "too-busy", "The worker has reached its limit of requests")

@@ -18,7 +18,7 @@ from learners.evaluation.off_policy.reward_model import RewardModel
 from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
-from service import costs
+from service import costs, kernels
 from service.environment import Environment
 from service.errors import NotEvaluableError
 from service.models.model import Model
@@ -134,6 +134,7 @@ class LatestRounds:
             raise NotEvaluableError(detail, "name")
         limit = min(most, _most_rounds(model))
         pages = await self._read(model, max(0, stored.round_count - limit), stored.round_count)
+        await kernels.wait_for(model)
         return await self._compute.run(name, _values, model, pages, limit < most)  # the first call may compile
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:

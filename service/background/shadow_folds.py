@@ -9,6 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, TypeVarTuple
 
+from learners.warming import SHADOWS
+from service import kernels
 from service.background.due_models import DueModels
 from service.compute import Compute
 from service.environment import Environment
@@ -114,6 +116,8 @@ class _ShadowFolds:
         ends_at = self._monotonic() + VISIT_SECONDS
         try:
             replica = ShadowReplica(model, self._store, self._compute, shadow)
+            if not kernels.are_ready(replica.model, SHADOWS):
+                return None
             is_done = await replica.advance(lambda: self._monotonic() < ends_at)
             await replica.snapshot()
         except ShadowNotFoundError:  # removed or replaced: the next visit reads the shadows again

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable
 
+from service import kernels
 from service.errors import WagerError
 from service.models.costs import budget_warnings
 from service.replicas.replica import Replica
@@ -191,7 +192,7 @@ class Upkeep:
             ModelNotFoundError: if this incarnation of the model is gone.
             StoreError: if the store fails.
         """
-        if self.rounds_waiting:
+        if self.rounds_waiting and kernels.are_ready(self._replica.model):
             await self._replica.catch_up()
         await self._write_if_due(is_last=is_last)
 
@@ -218,7 +219,7 @@ class Upkeep:
 
     async def _run_quietly(self, *, folds: bool = False) -> None:
         try:
-            if folds or self.rounds_waiting or self._is_late:
+            if (folds or self.rounds_waiting or self._is_late) and kernels.are_ready(self._replica.model):
                 await self._replica.catch_up()
             await self._write_if_due()
         except WagerError as error:  # no caller waits for this; the next request probably gets the same error

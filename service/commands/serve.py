@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -15,8 +17,10 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 from uvicorn.supervisors.multiprocess import Multiprocess
 
+from learners import kernel_cache
 from service.commands.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
 from service.json_values import JsonObject
+from service.processes import tied_command
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +88,7 @@ def serve(**options: str | None) -> None:
     settings = settings.model_copy(update={"host": settings.host})  # now counts as set: see `keys_required`
     _limit_threads()
     signal.signal(signal.SIGTERM, partial(_exit, 0))
-    with _listen(settings) as listener, _store(settings) as ready:
+    with _listen(settings) as listener, _compiler(), _store(settings) as ready:
         _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
@@ -120,6 +124,26 @@ def _listen(settings: "Settings") -> socket.socket:
         fail(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}", EXIT_ADDRESS)
     listener.set_inheritable(True)
     return listener
+
+
+@contextlib.contextmanager
+def _compiler() -> Iterator[None]:
+    """Compile the learners' kernels in another process, unless the cache has all of them or a process is at it."""
+    if kernel_cache.is_compiled(kernel_cache.ALL) or (lock := kernel_cache.lock()) is None:
+        yield
+        return
+    typer.echo("Compiling the learners for this machine, once. The first prediction waits for its learner.")
+    command = tied_command([sys.executable, "-P", "-m", "learners", "--beside-service"])
+    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)  # noqa: PTH100 - "" is the working directory
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": paths}, pass_fds=[lock]
+    )
+    os.close(lock)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @contextlib.contextmanager

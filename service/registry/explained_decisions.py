@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from learners.base import NO_LABEL
-from service import costs, request_context
+from service import costs, kernels, request_context
 from service.choice.answers import NOTHING, Shown
 from service.choice.candidates import EVERY
 from service.choice.choice import LoggedChoice
@@ -122,6 +122,7 @@ class ExplainedDecisions:
         model, row, run = found.model, found.row, self._compute.run
         if row is None:
             return Redecided(reason=_lacking(found.record))
+        await kernels.wait_for(model)
         if model.definition.actions is not None:
             return logged_again(model, row, found.newest.choice.logged(row, 0).actions)
         if (reason := unknowable(model, row)) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from learners.base import InvalidStateError, State
 from learners.codec import encode_state
-from service import costs
+from service import costs, kernels
 from service.compute import Compute
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
@@ -73,6 +73,7 @@ class Replica(LogFold):
             WagerError: as `catch_up_locked`.
             NewerVersionError: if a newer version wrote the statistics.
         """
+        await kernels.wait_for(self.model)
         async with self.lock:
             await self.catch_up_locked()
             if not self.statistics.known:

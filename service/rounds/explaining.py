@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from learners.base import Contexts, FloatArray, State
-from service import costs
+from service import costs, kernels
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.requests import PredictionRequest
@@ -34,6 +34,7 @@ async def explain(replica: Replica, compute: Compute, request: ExplainRequest, m
         PredictionRequest(request.context, None, False, actions=request.actions),
         compute.run_in_thread_if_costly,
     )
+    await kernels.wait_for(replica.model)
     async with replica.lock:
         await replica.catch_up_locked()
         model, state, seen = replica.model, replica.state, replica.round_count

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from service import costs
+from service import costs, kernels
 from service.choice.requests import PredictionRequest
 from service.environment import Environment
 from service.error_messages.values import quoted
@@ -50,6 +50,7 @@ class RoundImporter:
 
     async def _add(self, session: ModelSession, request: ImportRequest) -> ImportAnswer:
         replica, done, added, failed = session.replica, 0, 0, 0
+        await kernels.wait_for(replica.model)
         await replica.catch_up()
         model, rounds = await self._parse(replica, request.rounds)
         while True:

@@ -4,11 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from service import costs
+from service import costs, kernels
 from service.background.upkeep import Upkeep
 from service.choice.requests import PredictionRequest, Requests
 from service.environment import Environment
-from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
+from service.errors import (
+    InvalidInputError,
+    LearnerNotReadyError,
+    PredictionConflictError,
+    StoreUnavailableError,
+    WagerError,
+)
 from service.models.model import Model
 from service.models.policies import keep_seconds
 from service.per_item import apply_to_valid, indices_of, map_results
@@ -53,6 +59,8 @@ class Predictor:
     async def predict(self, request: PredictionRequest) -> PredictAnswer:
         """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
+        if not kernels.are_ready(model):
+            await kernels.wait_for(model)
         repeatable = request.id is not None or request.sticky is not None
         if repeatable or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
             (answer,) = await self.predict_all([request])  # it may be a repetition, or take long to read
@@ -68,6 +76,10 @@ class Predictor:
 
     async def predict_all(self, requests: Requests) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
+        try:
+            await kernels.wait_for(self._replica.model)
+        except LearnerNotReadyError as error:
+            return [error] * len(requests)
         checked = await self._check_each(requests)
         if indices_of(checked, InvalidInputError):
             try:

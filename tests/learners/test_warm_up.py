@@ -1,4 +1,4 @@
-"""After `load` no kernel of a learner compiles, and after `compile_all` none of any learner."""
+"""After `load` no kernel of a learner compiles, and after the calls of all parts none of any learner."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from learners.answers import is_structured
 from learners.base import AnyLearner, Problem, Rounds
 from learners.evaluation.progressive import progress_unchecked
 from learners.registry import RECOMMENDED
-from learners.warming import compile_all, load
+from learners.warming import load, parts
 from tests.kernels import Compiled, compiled, compiled_since
 from tests.learners.arrays import as_sparse
 from tests.learners.implementations import IMPLEMENTATIONS
@@ -34,6 +34,12 @@ def load_default() -> None:
     load(default)
 
 
+def use_all_parts() -> None:
+    for calls in parts().values():
+        for call in calls:
+            call()
+
+
 def play_default() -> None:
     _play(each for each in all_rounds() if isinstance(each[0], RECOMMENDED))
 
@@ -46,8 +52,8 @@ def play_all() -> None:
 def _play(cases: Iterable[tuple[AnyLearner, Rounds]]) -> None:
     for learner, rounds in cases:
         state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
-        evidence = learner.decide(state, rounds.contexts).evidence
-        state = learner.fold(state, Rounds.of_bits(*rounds[:5], evidence, rounds.residual_uniforms))
+        evidence = learner.decide_unchecked(state, rounds.contexts).evidence
+        state = learner.fold_unchecked(state, Rounds.of_bits(*rounds[:5], evidence, rounds.residual_uniforms))
         learner.contributions(state, rounds.contexts.rows(0, 1))
 
 
@@ -61,7 +67,7 @@ def progress_all() -> None:
 def compiled_late() -> list[Compiled]:
     assert not any(compiled().values())
     late = []
-    for prepare, use in ((load_default, play_default), (compile_all, play_all)):
+    for prepare, use in ((load_default, play_default), (use_all_parts, play_all)):
         prepare()
         before = compiled()
         assert sum(map(bool, before.values())) > 5

@@ -22,6 +22,7 @@ from tests.service.api_description import api_description
 OUT_OF_REACH = {
     "about-to-stop": "needs SIGTERM to the process of the worker",
     "history-lost": "needs a fail-over that loses a change",
+    "learner-not-ready": "needs another process that compiles",
     "internal-error": "needs an error of the service",
     "too-many-changes": "needs thousands of changes, which take seconds",
 }

@@ -106,6 +106,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ofrep/v1/evaluate/flags/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Evaluate Flag
+         * @description Evaluate a model as a feature flag, for an OpenFeature client: draw a label, and return its value.
+         *
+         *     The prediction is stored as one of `POST /predict`. Repeated evaluations within `ofrep.sticky_seconds` return
+         *     it again.
+         */
+        post: operations["evaluate_flag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ofrep/v1/evaluate/flags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Evaluate Flags
+         * @description Evaluate every model with `ofrep.bulk` that the API key allows, for a browser that shows the values later.
+         *
+         *     Each prediction takes feedback after `POST /activate`, which says that its value was shown.
+         */
+        post: operations["evaluate_flags"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/models": {
         parameters: {
             query?: never;
@@ -910,6 +955,16 @@ export interface components {
             cost: number;
         };
         /**
+         * BulkEvaluation
+         * @description The evaluations of the models with `ofrep.bulk`, in the order of their names: at most 100.
+         *
+         *     If there are more, the next one has a failure that says so.
+         */
+        BulkEvaluation: {
+            /** Flags */
+            flags: (components["schemas"]["Evaluation"] | components["schemas"]["EvaluationFailure"])[];
+        };
+        /**
          * ChangeList
          * @description A page of the changes of a model since its creation.
          */
@@ -1487,6 +1542,33 @@ export interface components {
             doubt?: string | null;
         };
         /**
+         * Evaluation
+         * @description The evaluation of a flag.
+         */
+        Evaluation: {
+            /**
+             * Key
+             * @description The model's name.
+             */
+            key: string;
+            /**
+             * Value
+             * @description The model's value for the label; by default, the label.
+             */
+            value: boolean | string | number | Record<string, never>;
+            /**
+             * Variant
+             * @description The label.
+             */
+            variant: string;
+            /**
+             * Reason
+             * @constant
+             */
+            reason: "SPLIT";
+            metadata: components["schemas"]["EvaluationMetadata"];
+        };
+        /**
          * EvaluationAnswer
          * @description The values of policies on the latest rounds of a model.
          */
@@ -1532,6 +1614,63 @@ export interface components {
              * @example []
              */
             notes: string[];
+        };
+        /**
+         * EvaluationFailure
+         * @description Why a flag, or a request, cannot be evaluated.
+         */
+        EvaluationFailure: {
+            /**
+             * Errorcode
+             * @enum {string}
+             */
+            errorCode: "FLAG_NOT_FOUND" | "GENERAL" | "INVALID_CONTEXT" | "PARSE_ERROR" | "TARGETING_KEY_MISSING";
+            /** Errordetails */
+            errorDetails: string;
+            /**
+             * Key
+             * @description The requested key; absent for a whole bulk evaluation.
+             */
+            key?: string | null;
+        };
+        /**
+         * EvaluationMetadata
+         * @description The prediction of an evaluation.
+         */
+        EvaluationMetadata: {
+            /**
+             * Predictionid
+             * @description For `POST /feedback`, and, after a bulk evaluation, first for `POST /activate`.
+             */
+            predictionId: string;
+            /**
+             * Propensity
+             * @description The probability of the variant, in (0, 1].
+             */
+            propensity: number;
+            /**
+             * Holdout
+             * @description Whether the model's holdout answered.
+             */
+            holdout: boolean;
+        };
+        /**
+         * EvaluationRequest
+         * @description A request to evaluate flags. Other members are ignored.
+         */
+        EvaluationRequest: {
+            /**
+             * Context
+             * @description The evaluation context. `targetingKey` identifies the user, or whatever is to get the same value again. All other
+             *     members are the context of the prediction; a model without features ignores them.
+             * @example {
+             *       "country": "FR",
+             *       "targetingKey": "user-1"
+             *     }
+             */
+            context?: {
+                [key: string]: unknown;
+            };
         };
         /**
          * ExpiryReward
@@ -1683,6 +1822,7 @@ export interface components {
             kind: "none";
             /**
              * Size
+             * @description d, the number of features, without the intercept.
              * @default 0
              * @constant
              */
@@ -1761,34 +1901,7 @@ export interface components {
              * Feedback
              * @description One for each prediction.
              */
-            feedback: {
-                /**
-                 * Prediction Id
-                 * @description `<model>:<id>`, as `/predict` returns it.
-                 */
-                prediction_id: string;
-                /**
-                 * Correct
-                 * @description Whether the answer was right. An answer of several labels is right only if all of it is.
-                 */
-                correct?: boolean | null;
-                /**
-                 * Reward
-                 * @description How good the answer was, for models whose learner accepts rewards. 1 is correct, and 0 is wrong.
-                 */
-                reward?: number | null;
-                /**
-                 * True Label
-                 * @description The label or level that is right. It determines `correct`. A label that represents abstaining cannot be right.
-                 */
-                true_label?: string | null;
-                /**
-                 * True Labels
-                 * @description For a model that answers several labels: the right set, or all labels in the right order. It determines
-                 *     `correct`.
-                 */
-                true_labels?: string[] | null;
-            }[];
+            feedback: components["schemas"]["FeedbackRequest"][];
         };
         /**
          * FeedbackRequest
@@ -2381,6 +2494,23 @@ export interface components {
              */
             budget?: components["schemas"]["Budget"] | null;
             /**
+             * Values
+             * @description What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
+             *     their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions.
+             * @example null
+             */
+            values?: {
+                [key: string]: boolean | string | number | Record<string, never>;
+            } | null;
+            /**
+             * @description Whether bulk evaluations of flags include the model, and how long an answer sticks.
+             * @default {
+             *       "bulk": false,
+             *       "sticky_seconds": 1
+             *     }
+             */
+            ofrep?: components["schemas"]["Ofrep"];
+            /**
              * @description How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
              *     predictions may lag.
              * @default {
@@ -2583,6 +2713,23 @@ export interface components {
              */
             budget?: components["schemas"]["Budget"] | null;
             /**
+             * Values
+             * @description What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
+             *     their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions.
+             * @example null
+             */
+            values?: {
+                [key: string]: boolean | string | number | Record<string, never>;
+            } | null;
+            /**
+             * @description Whether bulk evaluations of flags include the model, and how long an answer sticks.
+             * @default {
+             *       "bulk": false,
+             *       "sticky_seconds": 1
+             *     }
+             */
+            ofrep?: components["schemas"]["Ofrep"];
+            /**
              * @description How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
              *     predictions may lag.
              * @default {
@@ -2733,6 +2880,17 @@ export interface components {
              */
             budget?: components["schemas"]["Budget"] | null;
             /**
+             * Values
+             * @description What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
+             *     their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions.
+             * @example null
+             */
+            values?: {
+                [key: string]: boolean | string | number | Record<string, never>;
+            } | null;
+            /** @description Whether bulk evaluations of flags include the model, and how long an answer sticks. */
+            ofrep?: components["schemas"]["Ofrep"];
+            /**
              * @description How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
              *     predictions may lag.
              */
@@ -2843,6 +3001,23 @@ export interface components {
              * @example null
              */
             budget?: components["schemas"]["Budget"] | null;
+            /**
+             * Values
+             * @description What OpenFeature clients get for up to 1,000 labels: a boolean, a string, a number or an object; the others are
+             *     their own value. At most 64 KiB as JSON; null for none. If one is a fraction, all numbers become fractions.
+             * @example null
+             */
+            values?: {
+                [key: string]: boolean | string | number | Record<string, never>;
+            } | null;
+            /**
+             * @description Whether bulk evaluations of flags include the model, and how long an answer sticks.
+             * @default {
+             *       "bulk": false,
+             *       "sticky_seconds": 1
+             *     }
+             */
+            ofrep?: components["schemas"]["Ofrep"];
             /**
              * @description How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
              *     predictions may lag.
@@ -2963,6 +3138,25 @@ export interface components {
              * @default false
              */
             required?: boolean;
+        };
+        /**
+         * Ofrep
+         * @description How OpenFeature clients evaluate the model.
+         */
+        Ofrep: {
+            /**
+             * Bulk
+             * @description Whether the evaluation of all flags, which browsers request, includes this one.
+             * @default false
+             */
+            bulk?: boolean;
+            /**
+             * Sticky Seconds
+             * @description How long repeated evaluations with the same targeting key and context return the same prediction, at most
+             *     `window_seconds`. With 0, each evaluation is a new prediction, and needs no targeting key.
+             * @default 1
+             */
+            sticky_seconds?: number;
         };
         /**
          * OtherLabelsAnswer
@@ -4075,7 +4269,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4637,6 +4831,283 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    evaluate_flag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The flag: the name of a model. */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EvaluationRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Evaluation"];
+                };
+            };
+            /** @description `GENERAL`, `INVALID_CONTEXT`, `PARSE_ERROR`, `TARGETING_KEY_MISSING` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `FLAG_NOT_FOUND` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+        };
+    };
+    evaluate_flags: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of an earlier response. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EvaluationRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkEvaluation"];
+                };
+            };
+            /** @description The flags are those with the ETag in `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `GENERAL`, `INVALID_CONTEXT`, `PARSE_ERROR`, `TARGETING_KEY_MISSING` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `FLAG_NOT_FOUND` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
+                };
+            };
+            /** @description `GENERAL` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationFailure"];
                 };
             };
         };
@@ -5614,7 +6085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6717,7 +7188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6983,7 +7454,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7096,7 +7567,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7384,7 +7855,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7506,7 +7977,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7622,7 +8093,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8283,7 +8754,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            /** @description `learner-not-ready`, `newer-version`, `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -129,7 +129,10 @@ def _add_clone(routes: APIRouter, copying: Copying) -> None:
         "/clone",
         status_code=201,
         response_model=ModelAnswer,
-        responses=responses(errors.ModelExistsError, errors.TooManyChangesError, *errors.WRITING_ERRORS),
+        responses=responses(
+            *(errors.ModelExistsError, errors.TooManyChangesError, errors.LearnerNotReadyError),
+            *errors.WRITING_ERRORS,
+        ),
     )
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
@@ -145,7 +148,8 @@ def _add_export(routes: APIRouter, copying: Copying) -> None:
     @routes.get(
         "/export",
         response_class=StreamingResponse,
-        responses=responses(*errors.READING_ERRORS) | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
+        responses=responses(*errors.READING_ERRORS, errors.LearnerNotReadyError)
+        | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
     )
     async def export_model(name: Name) -> StreamingResponse:
         """Return the model as a file: definition, changes, statistics, state and shadows, but no rounds.

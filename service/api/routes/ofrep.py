@@ -20,6 +20,7 @@ from service.schemas.ofrep import BulkEvaluation, Evaluation, EvaluationFailure,
 
 _ERRORS = responses(
     *(*errors.WRITING_ERRORS, *errors.CONTEXT_ERRORS, errors.BaselineNeededError, errors.LearnerFailedError),
+    errors.LearnerNotReadyError,
     errors.OpenPredictionsFullError,
 )
 _Key = Annotated[str, Path(description="The flag: the name of a model.")]

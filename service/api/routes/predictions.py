@@ -155,7 +155,10 @@ def decisions_router(decisions: ExplainedDecisions) -> APIRouter:
 
     @routes.get(
         "/predictions/{prediction_id:path}",  # ids may contain slashes
-        responses=responses(*errors.READING_ERRORS, errors.PredictionNotFoundError, errors.HistoryLostError),
+        responses=responses(
+            *(*errors.READING_ERRORS, errors.PredictionNotFoundError, errors.HistoryLostError),
+            errors.LearnerNotReadyError,
+        ),
     )
     async def explain_prediction(prediction_id: _Id) -> DecisionAnswer:
         """Explain a stored prediction: what the model knew, what it chose from, what it drew, and what became of it.
@@ -177,7 +180,8 @@ def explanation_router(rounds: RoundService) -> APIRouter:
     @routes.post(
         "/models/{name}/explain",
         responses=responses(
-            *errors.READING_ERRORS, *errors.CONTEXT_ERRORS, *errors.ACTIONS_ERRORS, errors.BatchTooLargeError
+            *(*errors.READING_ERRORS, *errors.CONTEXT_ERRORS, *errors.ACTIONS_ERRORS),
+            *(errors.BatchTooLargeError, errors.LearnerNotReadyError),
         ),
     )
     async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:

@@ -39,7 +39,10 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
     @routes.post(
         "/snapshots",
         status_code=201,
-        responses=responses(errors.SnapshotExistsError, errors.TooManySnapshotsError, *errors.WRITING_ERRORS),
+        responses=responses(
+            *(errors.SnapshotExistsError, errors.TooManySnapshotsError, errors.LearnerNotReadyError),
+            *errors.WRITING_ERRORS,
+        ),
     )
     async def take_snapshot(name: Name, request: schemas.SnapshotRequest) -> schemas.SnapshotAnswer:
         """Keep the model's current state, which includes every acknowledged round, to return to it later.
@@ -101,6 +104,7 @@ def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
         response_model=ModelAnswer,
         responses=responses(
             *(errors.ShadowNotFoundError, errors.TooManySnapshotsError, errors.ShadowLagsError),
+            errors.LearnerNotReadyError,
             *(*errors.CHANGE_ERRORS, *errors.FIT_ERRORS),
         ),
     )

@@ -65,7 +65,10 @@ def evaluation_router(latest: LatestRounds) -> APIRouter:
 
     @routes.get(
         "/models/{name}/evaluation",
-        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError),
+        responses=responses(
+            *(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError),
+            errors.LearnerNotReadyError,
+        ),
     )
     async def evaluate_model(
         name: Name,

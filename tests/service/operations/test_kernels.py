@@ -14,7 +14,7 @@ import httpx2
 
 from learners.answers import answer_kind
 from learners.registry import ALL_LEARNERS
-from learners.warming import compile_all
+from learners.warming import parts
 from service.store.embedded.server import EmbeddedServer
 from tests.kernels import Compiled, compiled, compiled_since
 from tests.service import exchanges
@@ -48,7 +48,9 @@ async def play(client: httpx2.AsyncClient, algorithm: str) -> None:
 
 def compiled_by_worker(store: Path) -> Compiled:
     assert not any(compiled().values())
-    compile_all()
+    for calls in parts().values():
+        for call in calls:
+            call()
     before = compiled()
     asyncio.run(use(store))
     return compiled_since(before)

@@ -1,0 +1,77 @@
+"""Compiles the service's kernels into the cache, so that starts and requests need not compile."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+
+from learners import kernel_cache
+from learners.warming import Call, parts
+
+_MOST_PROCESSES = 4  # each takes 0.7 GB
+_LOW_PRIORITY = 10
+_START = "fork" if sys.platform == "linux" else "spawn"  # a forked process need not import numba again
+
+
+def compile_kernels(*, beside_service: bool) -> None:
+    """Compile all kernels that the cache lacks, those of the recommended learner first, in two processes.
+
+    Compile the others in one process of low priority, in the order in which requests ask for them, if `beside_service`;
+    otherwise in one process per core, at most 4.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    first, *others = _parts()
+    _compile_together([first], 2)
+    if beside_service:
+        os.nice(_LOW_PRIORITY)
+        for part in _asked_for_first(others):
+            _compile(part)
+    else:
+        _compile_together(others, min(multiprocessing.cpu_count(), _MOST_PROCESSES))
+        _compile_together([first, *others], 1)  # adds cache entries that were lost to concurrent writes
+    kernel_cache.note_compiled(kernel_cache.ALL)
+
+
+@cache
+def _parts() -> dict[str, list[Call]]:
+    return {part: list(calls) for part, calls in parts().items()}
+
+
+def _compile_together(names: list[str], processes: int) -> None:
+    """Divide the calls of some parts among new processes."""
+    places = [(name, i) for name in names for i in range(len(_parts()[name]))]
+    with ProcessPoolExecutor(processes, multiprocessing.get_context(_START)) as pool:
+        list(pool.map(_compile_one, *zip(*places, strict=True)))
+        for name in names:
+            kernel_cache.note_compiled(name)
+
+
+def _compile_one(part: str, place: int) -> None:
+    gc.set_threshold(100_000, 50, 100)  # compilation creates many objects that last: a sixth of the time
+    _parts()[part][place]()
+
+
+def _compile(part: str) -> None:
+    for place in range(len(_parts()[part])):
+        _compile_one(part, place)
+    kernel_cache.note_compiled(part)
+
+
+def _asked_for_first(names: list[str]) -> Iterator[str]:
+    """Yield the parts that are not compiled, in order, but those that a process asks for before the others."""
+    left = [name for name in names if not kernel_cache.is_compiled(name)]
+    while left:
+        part = (kernel_cache.asked_for(left) or left)[0]
+        left.remove(part)
+        yield part
+
+
+def _end(*_: object) -> None:
+    """End at once, with the processes that this one has started."""
+    for process in multiprocessing.active_children():
+        process.kill()
+    os._exit(1)
