@@ -107,9 +107,8 @@ class WagerStrategy(CustomRoutingStrategyBase, CustomLogger):
         self._report(kwargs, 0.0)
 
     def _report(self, kwargs: Mapping[str, Any], score: float | None) -> None:
-        prediction_id = (kwargs["litellm_params"].get("metadata") or {}).get(
-            ID
-        )  # other calls of this process have none
+        metadata = kwargs["litellm_params"].get("metadata") or {}
+        prediction_id = metadata.get(ID)  # other calls of this process have none
         if prediction_id is not None and score is not None:
             self._feedback.put(prediction_id, reward=score)
 
