@@ -112,7 +112,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         statistics.evaluation_router(LatestRounds(environment)),
         states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
         rounds.open_predictions_router(use_cases.registry),
-        models.learners_router(),
+        models.learners_router(compute),
         feedback.webhook_router(use_cases.rounds, use_cases.webhooks, compute),
         health.router(environment.store, use_cases.is_stopping),
         health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
