@@ -17,6 +17,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _DEPENDENT = ("evaluation", "estimators")
 """Folders whose kernels no kernel elsewhere calls. An edit there must not recompile all algorithms."""
+_WITHOUT_KERNELS = ("__main__.py", "compilation.py", "kernel_cache.py")
 
 
 def _root() -> Path:
@@ -43,7 +44,7 @@ def is_dependent(folder: str) -> bool:
 ALL = "all"
 """The part that is compiled last: all others are compiled."""
 
-_SOURCES = list(_HERE.rglob("*.py"))
+_SOURCES = [path for path in _HERE.rglob("*.py") if path.name not in _WITHOUT_KERNELS]
 FOLDER = _folder_of(path for path in _SOURCES if not is_dependent(path.relative_to(_HERE).parts[0]))
 DEPENDENT_FOLDER = _folder_of(_SOURCES)
 

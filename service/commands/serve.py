@@ -135,9 +135,9 @@ def _compiler() -> Iterator[None]:
     typer.echo("Compiling the learners for this machine, once. The first prediction waits for its learner.")
     command = tied_command([sys.executable, "-P", "-m", "learners", "--beside-service"])
     paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)  # noqa: PTH100 - "" is the working directory
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": paths}, pass_fds=[lock]
-    )
+    environment = os.environ | {"PYTHONPATH": paths}
+    # In another process group, because a Ctrl-C in the terminal must not reach it.
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, pass_fds=[lock], process_group=0)
     os.close(lock)
     try:
         yield

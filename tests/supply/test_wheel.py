@@ -6,7 +6,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -38,6 +38,16 @@ def post(url: str, body: object) -> dict[str, object]:
         return dict(json.load(answer))
 
 
+def is_ready(url: str, model: str) -> bool:
+    """Whether the model's learner is compiled: until then, an explanation gets 503."""
+    try:
+        return bool(post(f"{url}/models/{model}/explain", {"context": {"hour": 9}}))
+    except HTTPError as refused:
+        if refused.code != 503:
+            raise
+        return False
+
+
 def is_live(url: str) -> bool:
     try:
         with urlopen(f"{url}/livez") as answer:
@@ -54,6 +64,7 @@ def test_the_wheel_serves_from_an_empty_environment(tmp_path: Path) -> None:
     try:
         wait_until(lambda: is_live(url))
         post(f"{url}/models", {"name": "m", "labels": ["a", "b"], "features": {"kind": "named"}})
+        wait_until(lambda: is_ready(url, "m"), seconds=200)
         made = post(f"{url}/predict", {"model": "m", "context": {"hour": 9}})
         assert made["label"] in {"a", "b"}
         assert post(f"{url}/feedback", {"prediction_id": made["prediction_id"], "correct": True})["round"] == 1
