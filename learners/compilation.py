@@ -2,11 +2,14 @@
 
 import gc
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 
 from learners import kernel_cache
@@ -44,10 +47,27 @@ def _parts() -> dict[str, list[Call]]:
 def _compile_together(names: list[str], processes: int) -> None:
     """Divide the calls of some parts among new processes."""
     places = [(name, i) for name in names for i in range(len(_parts()[name]))]
-    with ProcessPoolExecutor(processes, multiprocessing.get_context(_START)) as pool:
-        list(pool.map(_compile_one, *zip(*places, strict=True)))
+    try:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context(_START), _end_with_parent) as pool:
+            list(pool.map(_compile_one, *zip(*places, strict=True)))
+            for name in names:
+                kernel_cache.note_compiled(name)
+    except BrokenProcessPool:  # one was killed, perhaps for lack of memory
         for name in names:
-            kernel_cache.note_compiled(name)
+            _compile(name)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends in any way: it would keep the lock of the cache."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        multiprocessing.connection.wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _compile_one(part: str, place: int) -> None:

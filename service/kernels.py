@@ -3,6 +3,7 @@
 import asyncio
 
 from learners import kernel_cache
+from learners.registry import RECOMMENDED
 from learners.warming import RULES, part_of
 from service.errors import LearnerNotReadyError
 from service.models.model import Model
@@ -14,7 +15,15 @@ _ready = set[str]()  # parts that need no second look
 
 def are_ready(model: Model, *others: str) -> bool:
     """Check that no other process has yet to compile kernels of a model, or other parts; if one has, ask for them."""
-    needed = {part_of(type(model.learner)), *others} | ({RULES} if model.definition.rules is not None else set())
+    return _are_ready({part_of(type(model.learner)), *others} | ({RULES} if model.definition.rules else set()))
+
+
+def is_default_ready() -> bool:
+    """Check that no other process has yet to compile the recommended learner."""
+    return _are_ready({part_of(RECOMMENDED)})
+
+
+def _are_ready(needed: set[str]) -> bool:
     missing = needed - _ready
     if not missing:
         return True

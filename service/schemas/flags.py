@@ -1,6 +1,7 @@
 """Schemas of the policies of flags: the values of labels, and how OpenFeature clients evaluate the model."""
 
 import json
+from itertools import chain
 from math import isfinite
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from service.strict_body import Body
 _MOST_VALUES = 1_000  # maximum labels with a value
 _MOST_BYTES = 65_536  # maximum bytes of all values, as JSON
 _MOST_LEVELS = 16  # maximum levels of objects and lists in a value
+_MOST_MEMBERS = 1_000  # maximum members of an object in a value
 _LARGEST = 2**53  # JavaScript reads larger integers inexactly
 LONGEST_STICKY = 30 * 86_400.0  # seconds
 
@@ -29,24 +31,28 @@ def _checked(value: Any) -> Any:
     if not json_type(value):
         message = "got {given}; must be true, false, a string, a number or an object"
         raise PydanticCustomError("flag_value_type", message, {"given": shown(value)})
-    level, levels = [value], 0
-    while level:
-        levels += 1
-        if levels > _MOST_LEVELS + 1:
-            raise PydanticCustomError("flag_value", f"has more than {_MOST_LEVELS} levels of objects and lists")
-        for number in level:
-            if type(number) is float and not isfinite(number):
-                raise PydanticCustomError("flag_value", "got NaN or an infinity; a number must be finite")
-            if type(number) is int and abs(number) > _LARGEST:
-                message = "got {given}; an integer must be between -2^53 and 2^53"
-                raise PydanticCustomError("flag_value", message, {"given": shown(number)})
-        level = [
-            inner
-            for each in level
-            if isinstance(each, (dict, list))
-            for inner in (each.values() if isinstance(each, dict) else each)
+    level = [value]
+    for _ in range(_MOST_LEVELS + 1):
+        for part in level:
+            _check_part(part)
+        objects = [
+            each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list))
         ]
-    return value
+        if not (level := list(chain.from_iterable(objects))):
+            return value
+    raise PydanticCustomError("flag_value", f"has more than {_MOST_LEVELS} levels of objects and lists")
+
+
+def _check_part(part: object) -> None:
+    """Check an object or a number in a value; the sizes of objects are limited as in large bodies."""
+    if isinstance(part, dict) and len(part) > _MOST_MEMBERS:
+        message = "has an object with {size} members; must have at most {most}"
+        raise PydanticCustomError("flag_value", message, {"size": f"{len(part):,}", "most": f"{_MOST_MEMBERS:,}"})
+    if type(part) is float and not isfinite(part):
+        raise PydanticCustomError("flag_value", "got NaN or an infinity; a number must be finite")
+    if type(part) is int and abs(part) > _LARGEST:
+        message = "got {given}; an integer must be between -2^53 and 2^53"
+        raise PydanticCustomError("flag_value", message, {"given": shown(part)})
 
 
 def _alike(values: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ LIBRARIES = {
     "subprocess": "service.commands service.store.embedded toolkit",
     "socket": "service toolkit",
     "asyncio": "service toolkit",
-    "threading": "service toolkit",
+    "threading": "service toolkit learners.compilation",
     # what may run code when it reads data
     **dict.fromkeys(("pickle", "dill", "marshal", "shelve", "cloudpickle"), ""),
 }

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import httpx2
 import pytest
 
 from learners import kernel_cache
-from learners.registry import LEARNERS
+from learners.registry import LEARNERS, RECOMMENDED
 from learners.warming import RULES, part_of
 from service import kernels
+from tests.servers import wait_until
+from tests.service.wager import parent_of
 from tests.service.workers import worker
 
 GAPTRON = part_of(LEARNERS["gaptron"])
@@ -107,6 +111,14 @@ async def test_nothing_waits_for_a_process_that_has_died(store_url: str, name: s
 
 
 @pytest.mark.usefixtures("compiler")
+async def test_a_worker_is_ready_when_the_default_learner_is_compiled(store_url: str) -> None:
+    async with worker(store_url) as client:
+        assert (await client.get("/readyz")).json()["type"] == "urn:wager:problem:learner-not-ready"
+        kernel_cache.note_compiled(part_of(RECOMMENDED))
+        assert (await client.get("/readyz")).status_code == 200
+
+
+@pytest.mark.usefixtures("compiler")
 async def test_feedback_does_not_wait(store_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with worker(store_url) as client:
         await create(client, name)
@@ -120,6 +132,22 @@ async def test_feedback_does_not_wait(store_url: str, name: str, monkeypatch: py
         feedback = {"prediction_id": made["prediction_id"], "correct": True}
         assert (await client.post("/feedback", json=feedback)).status_code == 200
     os.close(lock)
+
+
+def test_the_processes_of_a_killed_compiler_free_the_cache(tmp_path: Path, compiler: int) -> None:
+    command = [sys.executable, "-m", "learners", "--beside-service"]
+    process = subprocess.Popen(command, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, pass_fds=[compiler])
+    os.close(compiler)
+    wait_until(lambda: len(children_of(process.pid)) >= 2)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not kernel_cache.is_locked())
+
+
+def children_of(pid: int) -> list[int]:
+    return [
+        int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal() and parent_of(int(each.name)) == pid
+    ]
 
 
 def test_one_process_compiles_at_a_time(compiler: int) -> None:

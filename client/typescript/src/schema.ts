@@ -714,9 +714,10 @@ export interface paths {
         };
         /**
          * Check readiness
-         * @description Return 200 and the store's durability; 503 if the store is unfit to keep data, or this worker is stopping.
+         * @description Return 200 and the store's durability; 503 if the store is unfit, or this worker is starting or stopping.
          *
-         *     A store is unfit if a server refuses a test write, may evict keys, runs no scripts, or lacks replicas.
+         *     A store is unfit if a server refuses a test write, may evict keys, runs no scripts, or lacks replicas. A worker
+         *     is starting until the default learner is compiled.
          */
         get: operations["readyz"];
         put?: never;
@@ -9210,7 +9211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `about-to-stop`, `store-unavailable` */
+            /** @description `about-to-stop`, `learner-not-ready`, `store-unavailable` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from service import kernels
 from service.api.responses.problems import responses
 from service.api.responses.routes import name_of
-from service.errors import StoppingError
+from service.errors import LearnerNotReadyError, StoppingError
 from service.json_values import JsonObject
 from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
@@ -27,14 +28,21 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         """Return 200 while the process runs, regardless of the store."""
         return Health(status="alive")
 
-    @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
+    @routes.get(
+        "/readyz", summary="Check readiness", responses=responses(StoppingError, LearnerNotReadyError, body=False)
+    )
     async def readyz() -> Readiness:
-        """Return 200 and the store's durability; 503 if the store is unfit to keep data, or this worker is stopping.
+        """Return 200 and the store's durability; 503 if the store is unfit, or this worker is starting or stopping.
 
-        A store is unfit if a server refuses a test write, may evict keys, runs no scripts, or lacks replicas.
+        A store is unfit if a server refuses a test write, may evict keys, runs no scripts, or lacks replicas. A worker
+        is starting until the default learner is compiled.
         """
         if stops():
             raise StoppingError("this worker is stopping: send new requests to another one")
+        if not kernels.is_default_ready():
+            raise LearnerNotReadyError(
+                "the default learner is being compiled for this machine, once after installation"
+            )
         readiness, warnings = await check(), list[str]()
         if await store.has_damage():  # readiness needs no key, so it names no model
             warnings.append("some models have unreadable data, which `wager repair` lists")

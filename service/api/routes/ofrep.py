@@ -4,7 +4,7 @@ import hashlib
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, HTTPException, Path
 from starlette.types import Receive, Scope, Send
 
 from service import errors
@@ -31,6 +31,8 @@ class _Route(JsonRoute):
     """A route of the protocol, which ignores the query: its clients may send parameters of later versions."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].endswith("\n"):  # the pattern of the path ends before it
+            raise HTTPException(404)
         await super().handle({**scope, "query_string": b""}, receive, send)
 
 
@@ -39,8 +41,8 @@ class _TaggedRoute(_Route):
 
     async def send(self, scope: Scope, send: Send, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         tag = b'"%s"' % hashlib.blake2b(body, digest_size=16).hexdigest().encode()
-        known = b",".join([value for name, value in scope["headers"] if name == b"if-none-match"])
-        if tag not in known:
+        given = b",".join([value for name, value in scope["headers"] if name == b"if-none-match"])
+        if tag not in {each.strip().removeprefix(b"W/") for each in given.split(b",")}:
             return await super().send(scope, send, [*headers, (b"etag", tag)], body)
         await send({"type": "http.response.start", "status": 304, "headers": [(b"etag", tag)]})
         return await send_body(send, b"")

@@ -385,6 +385,7 @@ async def test_what_later_versions_may_send_is_ignored(flagged: Flagged) -> None
         "-",
         "a" * 65,
         "a\r\nX: 1",
+        "flag\n",
     ],
 )
 async def test_an_unknown_flag_is_not_found_and_not_made(flagged: Flagged, key: str) -> None:
@@ -442,6 +443,7 @@ async def test_an_unchanged_bulk_is_not_sent_again(flagged: Flagged) -> None:
     for known in (tag, f'"other", W/{tag}'):
         same = await bulk(client, {"If-None-Match": known}, targetingKey="u")
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    assert (await bulk(client, {"If-None-Match": f'"x{tag}y"'}, targetingKey="u")).status_code == 200
     for context in ({"targetingKey": "v"}, {"targetingKey": "u", "later": True}):
         flagged.clock.now += 60.0 * ("later" in context)
         other = await bulk(client, {"If-None-Match": tag}, **context)
