@@ -183,7 +183,6 @@ CREATIONS = [
     _create("values of dense features", "invalid-request", "values", values={"red": 1}),
     _create("bulk flag of dense features", "invalid-request", "ofrep.bulk", ofrep={"bulk": True}),
     _create("value as a list", "wrong-type", "values.red", values={"red": []}),
-    _create("large value", "invalid-request", "values.red", values={"red": {str(i): i for i in range(1_001)}}),
     _create("values as text", "wrong-type", "values", values="red"),
     _create("sticky for a year", "out-of-range", "ofrep.sticky_seconds", ofrep={"sticky_seconds": 31_536_000}),
     _create("sticky as text", "wrong-type", "ofrep.sticky_seconds", ofrep={"sticky_seconds": "1"}),

@@ -436,6 +436,15 @@ async def test_bulk_predictions_wait_for_activation(flagged: Flagged) -> None:
     assert again[key] == flags[key]
 
 
+async def test_an_object_of_a_value_has_at_most_1000_members(flagged: Flagged) -> None:
+    client, key = flagged.client, await flagged.create()
+    values = {"a": {str(i): i for i in range(1_001)}}
+    model = {"name": f"{key}-2", "labels": ["a", "b"], "values": values}
+    problem_of(await client.post("/models", json=model), 422, "invalid-request", "values.a")
+    change = await client.patch(f"/models/{key}", json={"values": values}, headers={"If-Match": "*"})
+    problem_of(change, 422, "invalid-request", "values.a")
+
+
 async def test_an_unchanged_bulk_is_not_sent_again(flagged: Flagged) -> None:
     client, key = flagged.client, await flagged.create(ofrep={"bulk": True, "sticky_seconds": 60.0})
     first = await bulk(client, targetingKey="u")
