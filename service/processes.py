@@ -22,6 +22,7 @@ def spare_lasting_objects() -> None:
     Requests in flight outlive the youngest generation. With the default thresholds, frequent full collections took a
     third of a worker's time.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
