@@ -26,7 +26,6 @@ LONGEST = (
     "service/rounds/test_exactly_once.py",
     "service/store/test_fleets.py",
     "service/operations/test_kernels.py",
-    "supply/test_wheel.py",
 )
 """Files under tests/ whose tests take longest, most of them because they start services or compile."""
 

@@ -56,6 +56,7 @@ def is_live(url: str) -> bool:
         return False
 
 
+@pytest.mark.slow  # it installs 300 MB, and would make the disk of other tests slow
 def test_the_wheel_serves_from_an_empty_environment(tmp_path: Path) -> None:
     wager, port = installed(tmp_path) / "wager", free_port()
     url, command = f"http://127.0.0.1:{port}", [str(wager), "serve", "--port", str(port), "--data-dir", str(tmp_path)]
