@@ -385,7 +385,6 @@ async def test_what_later_versions_may_send_is_ignored(flagged: Flagged) -> None
         "-",
         "a" * 65,
         "a\r\nX: 1",
-        "flag\n",
     ],
 )
 async def test_an_unknown_flag_is_not_found_and_not_made(flagged: Flagged, key: str) -> None:
@@ -393,6 +392,12 @@ async def test_an_unknown_flag_is_not_found_and_not_made(flagged: Flagged, key: 
     refused = failure_of(await evaluate(flagged.client, key, targetingKey="u"), 404, "FLAG_NOT_FOUND")
     assert refused["key"] == key
     assert body_of(await flagged.client.get("/models"), 200) == before
+
+
+async def test_a_key_does_not_end_at_a_line_break(flagged: Flagged) -> None:
+    key = await flagged.create()
+    refused = failure_of(await evaluate(flagged.client, f"{key}\n", targetingKey="u"), 404, "FLAG_NOT_FOUND")
+    assert refused["key"] == f"{key}\n"
 
 
 async def test_other_paths_and_methods_of_the_protocol_fail_in_its_shape(client: httpx2.AsyncClient) -> None:
