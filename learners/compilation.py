@@ -21,14 +21,15 @@ _START = "fork" if sys.platform == "linux" else "spawn"  # a forked process need
 
 
 def compile_kernels(*, beside_service: bool) -> None:
-    """Compile all kernels that the cache lacks, those of the recommended learner first, in two processes.
+    """Compile the kernels that are not in the cache. Two processes begin with the recommended learner.
 
-    Compile the others in one process of low priority, in the order in which requests ask for them, if `beside_service`;
-    otherwise in one process per core, at most 4.
+    Then, if `beside_service`, one process of low priority compiles the other learners, requested ones first. Otherwise,
+    one process per core does, at most 4.
     """
     signal.signal(signal.SIGTERM, _end)
     first, *others = _parts()
-    _compile_together([first], 2)
+    if not kernel_cache.is_compiled(first):
+        _compile_together([first], 2)
     if beside_service:
         os.nice(_LOW_PRIORITY)
         for part in _asked_for_first(others):
@@ -82,7 +83,7 @@ def _compile(part: str) -> None:
 
 
 def _asked_for_first(names: list[str]) -> Iterator[str]:
-    """Yield the parts that are not compiled, in order, but those that a process asks for before the others."""
+    """Yield the parts that are not compiled, requested ones first."""
     left = [name for name in names if not kernel_cache.is_compiled(name)]
     while left:
         part = (kernel_cache.asked_for(left) or left)[0]

@@ -1,6 +1,6 @@
 """Describes the fields of a class in its JSON Schema by the docstrings below them, read when a schema is generated.
 
-`use_attribute_docstrings` of pydantic reads them whenever a process imports the class: a third of a worker's start.
+`use_attribute_docstrings` of pydantic reads them whenever the class is imported, which delays the start of a worker.
 """
 
 import ast

@@ -17,7 +17,8 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _DEPENDENT = ("evaluation", "estimators")
 """Folders whose kernels no kernel elsewhere calls. An edit there must not recompile all algorithms."""
-_WITHOUT_KERNELS = ("__main__.py", "compilation.py", "kernel_cache.py")
+_WITHOUT_KERNELS = ("__main__.py", "compilation.py", "field_docstrings.py", "kernel_cache.py")
+"""Files whose edits must not recompile anything."""
 
 
 def _root() -> Path:
@@ -72,7 +73,7 @@ def _processor() -> list[str]:
 
 
 def is_compiled(part: str) -> bool:
-    """Check whether a part of the kernels, such as those of a learner, is compiled for this machine."""
+    """Check whether a part, such as a learner, is compiled for this machine."""
     return (_compiled() / part).exists()
 
 
@@ -89,7 +90,7 @@ def ask_for(part: str) -> None:
 
 
 def asked_for(parts: Iterable[str]) -> list[str]:
-    """Return those of the parts that a process has asked for."""
+    """Return the requested parts."""
     return [part for part in parts if is_compiled(f"{part}.asked")]
 
 

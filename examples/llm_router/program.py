@@ -54,7 +54,7 @@ class Prompts(NamedTuple):
 
 
 class StandIn(litellm.CustomLLM):
-    """Answers in the place of all models."""
+    """Answers instead of the real models."""
 
     def completion(self, model: str, messages: Any, *_: Any, **__: Any) -> Any:
         """Return an answer at once."""

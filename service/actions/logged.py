@@ -2,9 +2,9 @@
 
 The JSON is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`. By default,
 "actions" has only the chosen action; with `log_actions: all`, it has each candidate as `[id, features, probability]`.
-An action with a tag or a cost is `[id, features, probability or null, tag or null, cost or null]`. In the JSON, 0
-replaces each vector. The round's stored vector contains the chosen action's numbers; those of the other actions follow
-the JSON after a newline.
+An action with a tag or a cost is `[id, features, probability or null, tag or null, cost or null]`. The JSON
+has 0 in place of each vector. The numbers of the chosen action are in the round's stored vector; those of the other
+actions follow the JSON after a newline.
 """
 
 import json

@@ -47,7 +47,7 @@ class Predictor:
         self._most_of: Model | None = None  # the model for which the next two were computed
         self._most = 1  # maximum requests decided together
         self._keep_seconds = 0.0  # how long the store keeps predictions
-        self._is_compiled = False  # the first decision may compile kernels
+        self._decided: Model | None = None  # the model of the last decision in a thread, which loads its kernels
         self._expects_rounds = False  # whether the log probably has rounds that the state lacks
         self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
 
@@ -59,7 +59,7 @@ class Predictor:
     async def predict(self, request: PredictionRequest) -> PredictAnswer:
         """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
-        if not kernels.are_ready(model):
+        if self._decided is not model:
             await kernels.wait_for(model)
         repeatable = request.id is not None or request.sticky is not None
         if repeatable or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
@@ -194,13 +194,13 @@ class Predictor:
         chance = chance_of(model, requests, environment.rng.random)
         basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
         cost = model.choice.deciding_cost(requests) * (first.options.top or 1)
-        if self._is_compiled and cost + costs.FINGERPRINT * (first.id is not None) * len(requests) < costs.INLINE:
+        if self._decided is model and cost + costs.FINGERPRINT * (first.id is not None) * len(requests) < costs.INLINE:
             return [decide(basis, requests, chance, environment.new_id)]
         decided = list[Decided]()
         for some in model.choice.slices(requests):
             args = basis, requests[some], chance.rows(some), environment.new_id
             decided.append(await environment.compute.run(model.name, decide, *args))
-            self._is_compiled = True
+            self._decided = model
         return decided
 
     def _together(self, requests: Requests, indices: Sequence[int], most: int) -> list[list[int]]:
