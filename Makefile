@@ -36,7 +36,7 @@ help:
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
 	@echo "make openapi    regenerate openapi.json, openapi.md and the types of the TypeScript client"
-	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/licences.md)"
+	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/reference/licences.md)"
 	@echo "make wheels     build the wheels of the service and of the client into dist"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
@@ -82,8 +82,8 @@ sbom: $(VENV)/.serve
 	$(call PIP_INTO,$(LISTING)) -r requirements/sbom.txt
 	$(LISTING)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
 		--output-file build/sbom/wager.cdx.json $(RUNTIME)
-	$(PY) -P -m tests.supply.licences build/sbom/wager.cdx.json > docs/licences.md.new
-	mv docs/licences.md.new docs/licences.md
+	$(PY) -P -m tests.supply.licences build/sbom/wager.cdx.json > docs/reference/licences.md.new
+	mv docs/reference/licences.md.new docs/reference/licences.md
 wheels: $(VENV)/.dev
 	$(PY) -m hatchling build --target wheel --directory dist
 	cd client && $(CURDIR)/$(PY) -m hatchling build --target wheel --directory $(CURDIR)/dist

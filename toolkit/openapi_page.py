@@ -99,8 +99,8 @@ def _sections(api: Schema, settings: Settings) -> Iterator[str]:
     yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
     yield (
         "`make openapi` generates this page and [openapi.json](openapi.json), which has all details, from the code. A "
-        "running service shows the same at `/docs`. [docs/exchanges.md](docs/exchanges.md) has a request and its "
-        "answer for each field."
+        "running service shows the same at `/docs`. [Requests and answers](docs/reference/exchanges.md) has a request and "
+        "its answer for each field."
     )
     yield str(api["info"]["description"])
     calls = (

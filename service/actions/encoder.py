@@ -1,4 +1,4 @@
-"""Encodes candidates, each an action in its context, as the vectors that docs/actions.md specifies."""
+"""Encodes candidates, each an action in its context, as the vectors that docs/guides/actions.md specifies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The hash of a named feature, which determines its index and sign. docs/contexts.md specifies it; never change it."""
+"""The hash of a named feature: its index and sign. docs/guides/contexts.md specifies it; never change it."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """The file of an exported model: a safetensors file, which cannot contain code.
 
 Its arrays are the learner's state and the encoded states of the shadows; its metadata contain the rest as JSON.
-docs/lifecycle.md describes the format.
+docs/guides/lifecycle.md describes the format.
 """
 
 import json

@@ -31,7 +31,7 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
     if before == "drop" and after != "drop" and "window_seconds" not in given:
         detail = (
             'missing; must be given if on_expiry is not "drop": choose the time within which nearly all feedback '
-            "arrives, such as 95 % of the clicks (docs/delays.md says how to measure it)"
+            "arrives, such as 95 % of the clicks (docs/guides/delays.md says how to measure it)"
         )
         raise MissingFieldError(detail, "window_seconds")
     if after == before or "learn" in given:

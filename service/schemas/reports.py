@@ -15,7 +15,7 @@ class EstimateAnswer(Answer):
     """The value of a policy by one estimator: its mean reward, or its mean cost."""
 
     estimator: str
-    """`doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/evaluation.md."""
+    """`doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/guides/evaluation.md."""
     value: float
     low: Annotated[float | None, Field(examples=[0.71])] = None
     """The lower end of the bootstrap interval; null if the log is too small for one, and for `direct`."""

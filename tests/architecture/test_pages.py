@@ -13,7 +13,7 @@ MOST_LINES = {
     "ARCHITECTURE.md": 100,
     "RESULTS.md": 150,
     "SECURITY.md": 120,
-    "docs/decisions/*.md": 35,
+    "docs/explanation/decisions/*.md": 35,
 }
 
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)|\]\(#([^)\s]+)\)")
@@ -22,8 +22,8 @@ _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 def pages() -> list[Path]:
     """Return the Markdown pages that the project owns."""
-    folders = ["", "docs", "docs/decisions", "benchmarks/papers", "benchmarks/papers/results"]
-    return sorted(page for folder in folders for page in (ROOT / folder).glob("*.md"))
+    folders = [*ROOT.glob("docs/**/"), *(ROOT / each for each in ("", "benchmarks/papers", "benchmarks/papers/results"))]
+    return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 
 def broken_links(page: Path) -> Iterator[str]:

@@ -27,7 +27,7 @@ def fits(shown: Any, given: Any) -> bool:
 
 
 async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
-    blocks = _BLOCK.findall((ROOT / "docs" / "from-personalizer.md").read_text())
+    blocks = _BLOCK.findall((ROOT / "docs/guides/from-personalizer.md").read_text())
     assert len(blocks) == 7
     models = [json.loads(body)["name"] for path, body, _ in blocks if path == "/models"]
     for path, body, shown in blocks:
@@ -39,7 +39,7 @@ async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
 
 
 async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "calling-from-a-browser.md").read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/calling-from-a-browser.md").read_text(), re.DOTALL)
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)
     exec(compile(code, "calling-from-a-browser.md", "exec"), vars(page))

@@ -141,7 +141,7 @@ def test_the_example_of_node_learns(running: server.Wager) -> None:
 
 
 def test_the_example_of_the_page_runs(running: server.Wager, wager: Wager, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)\n```", (ROOT / "docs" / "openfeature.md").read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)\n```", (ROOT / "docs/guides/openfeature.md").read_text(), re.DOTALL)
     wager.create_model("page", labels=["photos", "table", "video"], features={"kind": "named"})
     scope: dict[str, Any] = {}
     exec(code.replace("http://127.0.0.1:8000", running.url), scope)

@@ -1,4 +1,4 @@
-"""`docs/learners.md` covers every learner, and its names, settings, guarantees and memory are true."""
+"""`docs/reference/learners.md` covers every learner, and its names, settings, guarantees and memory are true."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from learners.layouts import state_bytes
 from learners.registry import ALL_LEARNERS
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/reference/learners.md").read_text(encoding="utf-8")
 TABLES = ("## Sources", "## Guarantees", "## When to choose it", "## Eligible labels")
 ANSWERS = {"label", "level", "label-set", "ranking"}
 API_NAMES = {"actions", "labels", "learner", "features.norm", "features.intercept", "none", "true_label", "true_labels"}
@@ -109,5 +109,5 @@ def test_the_abilities_are_those_of_the_learner(algorithm: str) -> None:
 
 def test_the_guide_links_to_what_exists() -> None:
     links = re.findall(r"\]\(([^)#]+)", GUIDE)
-    assert "../openapi.md" in links
-    assert all((ROOT / "docs" / link).exists() for link in links)
+    assert "../../openapi.md" in links
+    assert all((ROOT / "docs/reference" / link).exists() for link in links)

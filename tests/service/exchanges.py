@@ -1,6 +1,6 @@
 """Requests and their answers, one for each field of the interface: `python -m tests.service.exchanges` runs them.
 
-It prints docs/exchanges.md. A test compares that page with what a worker answers.
+It prints docs/reference/exchanges.md. A test compares that page with what a worker answers.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ _INTRODUCTION = """# Requests and answers
 
 One request and its answer for each field, in order, on an empty store. A test runs them all and compares the answers
 with this page, which `python -m tests.service.exchanges` prints. It leaves out most null fields and rounds
-numbers to six digits. [openapi.md](../openapi.md) describes every field."""
+numbers to six digits. [openapi.md](../../openapi.md) describes every field."""
 
 
 def _create(about: str, name: str, **fields: Any) -> Exchange:
@@ -225,7 +225,7 @@ CHAPTERS: dict[str, list[Exchange]] = {
             {"model": "held", "items": [{"prediction_id": "h2", "baseline": "b"}, {"prediction_id": "h3"}]}),
     ],
     "Statistics": [
-        Exchange("What the rounds say; docs/dashboard.md explains each number:", "/models/offers/statistics",
+        Exchange("What the rounds say; docs/reference/dashboard.md explains each number:", "/models/offers/statistics",
             method="GET", fields=["model", "rounds", "predictions", "expired", "labels_note"]),
         Exchange("All models in short, in pages:", "/statistics?limit=3", method="GET", fields=["next_cursor"]),
     ],

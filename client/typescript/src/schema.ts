@@ -441,7 +441,7 @@ export interface paths {
          * Export Model
          * @description Return the model as a file: definition, changes, statistics, state and shadows, but no rounds.
          *
-         *     The file is in the safetensors format, and contains JSON; docs/lifecycle.md describes it.
+         *     The file is in the safetensors format, and contains JSON; docs/guides/lifecycle.md describes it.
          */
         get: operations["export_model"];
         put?: never;
@@ -1518,7 +1518,7 @@ export interface components {
         EstimateAnswer: {
             /**
              * Estimator
-             * @description `doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/evaluation.md.
+             * @description `doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/guides/evaluation.md.
              */
             estimator: string;
             /** Value */

@@ -154,7 +154,7 @@ def _add_export(routes: APIRouter, copying: Copying) -> None:
     async def export_model(name: Name) -> StreamingResponse:
         """Return the model as a file: definition, changes, statistics, state and shadows, but no rounds.
 
-        The file is in the safetensors format, and contains JSON; docs/lifecycle.md describes it.
+        The file is in the safetensors format, and contains JSON; docs/guides/lifecycle.md describes it.
         """
         exported = await copying.export(name)
         headers = {

@@ -1,4 +1,4 @@
-"""The examples of docs/estimators.md run as they are written."""
+"""The examples of docs/reference/estimators.md run as they are written."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-GUIDE = (Path(__file__).parents[3] / "docs/estimators.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs/reference/estimators.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

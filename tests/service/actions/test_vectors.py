@@ -1,4 +1,4 @@
-"""The laws of the vectors of candidates; docs/actions.md has the fixed values."""
+"""The laws of the vectors of candidates; docs/guides/actions.md has the fixed values."""
 
 import json
 from itertools import product

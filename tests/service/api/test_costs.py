@@ -338,7 +338,7 @@ async def test_statistics_show_the_costs(api: Api) -> None:
     assert body_of(await free.get(f"/models/{free.name}/statistics"), 200)["costs"] is None
 
 
-_DOCS = Path(__file__).parents[3] / "docs"
+_DOCS = Path(__file__).parents[3] / "docs/guides"
 
 
 def blocks(page: str) -> list[dict[str, Any]]:

@@ -560,7 +560,7 @@ async def test_damaged_and_newer_records(api: Api, store: RedisStore) -> None:
         problem_of(await api.get(path), status, slug, "prediction_id")
 
 
-_PAGE = Path(__file__).parents[3] / "docs" / "decisions-explained.md"
+_PAGE = Path(__file__).parents[3] / "docs/guides/decisions-explained.md"
 
 
 def rounded(value: Any) -> Any:

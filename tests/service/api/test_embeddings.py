@@ -1,4 +1,4 @@
-"""The requests and answers of docs/embeddings.md work as shown."""
+"""The requests and answers of docs/guides/embeddings.md work as shown."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.api.http_api import Api, body_of
 
-_PAGE = Path(__file__).parents[3] / "docs" / "embeddings.md"
+_PAGE = Path(__file__).parents[3] / "docs/guides/embeddings.md"
 
 
 async def test_the_examples_of_the_page_work(client: httpx2.AsyncClient, name: str) -> None:

@@ -227,7 +227,7 @@ async def test_a_repeated_prediction_has_the_same_options(api: Api) -> None:
         problem_of(await api.predict(**(other | {"prediction_id": "p"})), 409, "prediction-conflict", "prediction_id")
 
 
-_PAGE = Path(__file__).parents[3] / "docs" / "top.md"
+_PAGE = Path(__file__).parents[3] / "docs/guides/top.md"
 _LEARNERS = ["fastcb", "gaptron", "soba-diagonal", "epsilon-greedy-ridge"]
 
 

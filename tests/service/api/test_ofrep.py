@@ -26,7 +26,7 @@ from tests.service.rounds.clicks import close_expired
 from tests.service.sample_models import LABEL_SET, RANKING, definition
 from tests.service.workers import START, Clock, worker
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs/guides"
 LABELS = ["red", "green", "blue"]
 NAMED = {"kind": "named"}
 N = 600

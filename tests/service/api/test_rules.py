@@ -285,7 +285,7 @@ async def test_statistics_show_the_rules_with_the_traffic(api: Api) -> None:
     ]
 
 
-_PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+_PAGE = Path(__file__).parents[3] / "docs/guides/rules.md"
 
 
 async def test_the_examples_of_the_page_work(api: Api) -> None:
