@@ -1,4 +1,4 @@
-"""OPERATIONS.md against the code: settings, durability, and the hyperparameters that its runbook names."""
+"""The pages of operations against the code: settings, durability, and the hyperparameters that the runbook names."""
 
 import re
 from pathlib import Path
@@ -12,11 +12,14 @@ from service.store.connections import readiness
 from service.store.embedded.server import EmbeddedServer
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "OPERATIONS.md").read_text()
+PAGES = [f"docs/{page}.md" for page in ("reference/settings", "guides/deploying", "guides/runbook")]
+SETTINGS, DEPLOYING, RUNBOOK = (ROOT.joinpath(page).read_text() for page in PAGES)
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
 
 DURABILITY = {
-    "OPERATIONS.md": TEXT,
+    "the page of settings": SETTINGS,
+    "the guide": DEPLOYING,
+    "the runbook": RUNBOOK,
     "README.md": (ROOT / "README.md").read_text(),
     "docker/valkey.conf": (ROOT / "docker" / "valkey.conf").read_text(),
     "the embedded store": str(EmbeddedServer.__doc__),
@@ -34,12 +37,13 @@ def test_the_table_of_settings_is_the_settings() -> None:
         f"| {field.description} |"
         for name, field in Settings.model_fields.items()
     ]
-    assert re.findall(r"^\| `WAGER_.*$", TEXT, re.MULTILINE) == rows
+    assert re.findall(r"^\| `WAGER_.*$", SETTINGS, re.MULTILINE) == rows
 
 
 def test_every_variable_is_known() -> None:
     settings = {f"WAGER_{name.upper()}" for name in Settings.model_fields}
-    assert set(re.findall(r"\bWAGER_[A-Z_]+\b", TEXT)) <= settings | set(re.findall(r"\bWAGER_[A-Z_]+\b", COMPOSE))
+    text = SETTINGS + DEPLOYING + RUNBOOK
+    assert set(re.findall(r"\bWAGER_[A-Z_]+\b", text)) <= settings | set(re.findall(r"\bWAGER_[A-Z_]+\b", COMPOSE))
 
 
 @pytest.mark.parametrize("where", DURABILITY)
@@ -53,10 +57,9 @@ def test_texts_agree_on_a_power_loss(where: str) -> None:
 
 def test_the_runbook_names_hyperparameters_that_exist() -> None:
     fields = {each.algorithm: set(each.hyperparameters["properties"]) for each in describe_learners().learners}
-    runbook = TEXT.partition("## Runbook")[2]
     items = [
         (re.findall(r"`([^`]+)`", learners), set(re.findall(r"`([^`]+)`", advice)))
-        for learners, advice in re.findall(r"^- (`[^:]+?): ((?:.|\n )+)", runbook, re.MULTILINE)
+        for learners, advice in re.findall(r"^- (`[^:]+?): ((?:.|\n )+)", RUNBOOK, re.MULTILINE)
     ]
     assert [learner for learners, _ in items for learner in learners if learner not in fields] == []
     assert [(learner, advice - fields[learner]) for learners, advice in items for learner in learners] == [

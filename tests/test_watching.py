@@ -20,6 +20,7 @@ from service.store.capabilities import Store
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
 ROOT = Path(__file__).parents[1]
+RUNBOOK = ROOT / "docs" / "guides" / "runbook.md"
 ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"
 DASHBOARDS = sorted((ROOT / "docker" / "grafana" / "dashboards").glob("*.json"))
 PROMTOOL = shutil.which("promtool")
@@ -105,15 +106,16 @@ def test_every_alert_is_in_the_runbook() -> None:
 
 
 def runbook() -> dict[str, str]:
-    book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
-    return dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    sections = re.split(r"^## (Wager\w+)$", RUNBOOK.read_text(), flags=re.MULTILINE)[1:]
+    return dict(zip(sections[::2], sections[1::2], strict=True))
 
 
 @pytest.mark.parametrize("config", [ALERTS.parent / name for name in ("prometheus.yml", "kubernetes.yml")], ids=str)
 def test_the_runbook_has_an_address(config: Path) -> None:
     """The address is a label of Prometheus, so that one line sets it, and alerts do not carry it as a label."""
     settings = yaml.safe_load(config.read_text())
-    assert settings["global"]["external_labels"]["runbook"].startswith("https://")
+    page = str(RUNBOOK.relative_to(ROOT))
+    assert settings["global"]["external_labels"]["runbook"] == f"https://wager.example/{page}"
     dropped = [each for each in settings["alerting"]["alert_relabel_configs"] if each["action"] == "labeldrop"]
     assert [each["regex"] for each in dropped] == ["runbook"]
 

@@ -238,7 +238,7 @@ async def test_a_secret_signs_for_its_models_only(store_url: str, name: str, run
 
 @pytest.mark.skipif(not all(map(shutil.which, ("openssl", "curl", "od"))), reason="needs openssl, curl and od")
 def test_the_documented_commands_sign_a_webhook(store_url: str, name: str) -> None:
-    text = Path("OPERATIONS.md").read_text("utf-8")
+    text = Path("docs/guides/deploying.md").read_text("utf-8")
     (commands,) = re.findall(r"```sh\n(secret=.*?)```", text, re.DOTALL)
     _, *rest = commands.splitlines(keepends=True)
     with in_thread(store_url, webhook_secrets=f"{name}={SECRET}") as served:

@@ -12,9 +12,9 @@ import pytest
 from tests.service.sample_models import definition, some_contexts
 from tests.service.threads import Served
 
-BOOK = (Path(__file__).parents[3] / "OPERATIONS.md").read_text().partition("## Runbook")[2]
-PREFACE, *SECTIONS = re.split(r"^### \w+$", BOOK, flags=re.MULTILINE)
-NAMES = re.findall(r"^### (\w+)$", BOOK, re.MULTILINE)
+BOOK = (Path(__file__).parents[3] / "docs/guides/runbook.md").read_text()
+PREFACE, *SECTIONS = re.split(r"^## \w+$", BOOK, flags=re.MULTILINE)
+NAMES = re.findall(r"^## (\w+)$", BOOK, re.MULTILINE)
 
 
 def commands_in(text: str) -> list[str]:

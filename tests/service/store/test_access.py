@@ -25,7 +25,7 @@ from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, samp
 from tests.service.store.scenario import INCORRECT, LATE, Scenario, right, until
 from tests.store_servers import Server
 
-GUIDE = Path(__file__).parents[3] / "OPERATIONS.md"
+GUIDE = Path(__file__).parents[3] / "docs/guides/deploying.md"
 
 
 async def use_every_operation(store: RedisStore) -> None:
@@ -145,7 +145,7 @@ async def state_of(store: RedisStore) -> bytes:
 
 
 def rules_in_the_guide(marker: str = "ACL SETUSER wager ") -> list[str]:
-    """Return the user's rules in OPERATIONS.md, without the name and the password."""
+    """Return the user's rules in the guide, without the name and the password."""
     line = next(line for line in GUIDE.read_text().splitlines() if line.strip().startswith(marker))
     return [word for word in line.split()[3:] if not word.startswith(">")]
 
