@@ -8,6 +8,8 @@ PIP_INTO = $(PY) -m pip --disable-pip-version-check --python $(1) install --quie
 # The environments of `make sbom`: what `make serve` installs, and the tool that lists it.
 RUNTIME := build/sbom/runtime
 LISTING := build/sbom/tool
+# The builder of the site, with requirements that the service does not share.
+DOCS := build/docs
 # The environment of examples/llm_router: LiteLLM cannot share that of the service, which has another python-dateutil.
 EXAMPLES := build/examples
 TYPESCRIPT := client/typescript
@@ -19,7 +21,7 @@ LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 LOCK_PROJECT := $(LOCK) pyproject.toml
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel tools examples serve demo test mutations check chaos simulate bench image-test openapi sbom wheels lock clean
+.PHONY: help install otel tools examples serve demo test mutations check chaos simulate bench image-test openapi docs sbom wheels lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -36,6 +38,7 @@ help:
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
 	@echo "make openapi    regenerate openapi.json, openapi.md and the types of the TypeScript client"
+	@echo "make docs       build the site of the pages into build/docs/site; fails on a broken link or anchor"
 	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/reference/licences.md)"
 	@echo "make wheels     build the wheels of the service and of the client into dist"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
@@ -74,6 +77,14 @@ image-test: $(VENV)/.dev
 openapi: $(VENV)/.serve $(if $(NPM),$(TYPESCRIPT)/node_modules/.installed)
 	$(PY) -m toolkit.openapi_page
 	$(if $(NPM),cd $(TYPESCRIPT) && $(NPM) run generate)
+# The builder reports broken anchors. No page may load anything from another host. Beside each page is its Markdown, which
+# llms.txt names.
+docs: $(DOCS)/.made
+	$(PY) toolkit/docs_pages.py $(DOCS)/pages
+	rm -rf $(DOCS)/site
+	$(DOCS)/tool/bin/zensical build --clean --strict
+	! grep -rnoE --include='*.html' '(src=|<link [^>]*href=)"?https?://[^">]*' $(DOCS)/site
+	cp -R $(DOCS)/pages/. $(DOCS)/site
 # The same lock gives the same file on machines of one kind: no times, no serial numbers, no paths.
 sbom: $(VENV)/.serve
 	$(PY) -m venv --clear --without-pip $(RUNTIME)
@@ -96,9 +107,10 @@ lock: $(VENV)/.dev
 	$(LOCK_PROJECT) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
 	$(LOCK) $(ARGS) --group sbom --output-file requirements/sbom.txt
 	$(LOCK) $(ARGS) --group examples --output-file requirements/examples.txt
+	$(LOCK) $(ARGS) --group docs --output-file requirements/docs.txt
 clean:
 	rm -rf $(addprefix $(TYPESCRIPT)/,node_modules build dist) $(OPENFEATURE)/node_modules
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Recreate a .venv whose interpreter no longer runs (after a system upgrade, or in a copied folder).
@@ -140,6 +152,10 @@ $(EXAMPLES)/.made: requirements/examples.txt $(VENV)/.made
 	$(PY) -m venv --clear --without-pip $(EXAMPLES)
 	$(call PIP_INTO,$(EXAMPLES)) -r $<
 	@printf '%s\n' "$(CURDIR)/client" "$(CURDIR)/examples" > "$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
+	@touch $@
+$(DOCS)/.made: requirements/docs.txt $(VENV)/.made
+	$(PY) -m venv --clear --without-pip $(DOCS)/tool
+	$(call PIP_INTO,$(DOCS)/tool) -r $<
 	@touch $@
 %/node_modules/.installed: %/package-lock.json
 	cd $* && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error

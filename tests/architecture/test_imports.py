@@ -57,7 +57,7 @@ toolkit.backup toolkit.evaluation toolkit.export toolkit.fit toolkit.memory tool
 toolkit.restore
 toolkit.compare
 toolkit.commands
-service.__main__ toolkit.openapi_page
+service.__main__ toolkit.openapi_page toolkit.docs_pages
 """
 """A folder, or a file at the top, imports only what is in a line above its own. Subfolders belong to their folder
 unless they have a place."""

@@ -22,7 +22,10 @@ _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 def pages() -> list[Path]:
     """Return the Markdown pages that the project owns."""
-    folders = [*ROOT.glob("docs/**/"), *(ROOT / each for each in ("", "benchmarks/papers", "benchmarks/papers/results"))]
+    folders = [
+        *ROOT.glob("docs/**/"),
+        *(ROOT / each for each in ("", "benchmarks/papers", "benchmarks/papers/results")),
+    ]
     return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 
@@ -69,10 +72,47 @@ def test_every_promise_names_its_proof(page: str) -> None:
     assert [row[0] for row in rows if not re.search(r"\]\(|`(make|python) ", row[-1])] == []
 
 
-def test_the_glossary_fits_thirty_lines() -> None:
-    """The glossary of ARCHITECTURE.md has at most 30 lines."""
-    _, glossary = (ROOT / "ARCHITECTURE.md").read_text().split("## Glossary\n")
-    assert len(glossary.strip().splitlines()) <= 30
+def test_the_glossary_explains_each_word_in_two_sentences_and_a_link() -> None:
+    """Its words are in the order of the alphabet; each has at most three sentences, of which the last is the link."""
+    _, *entries = (ROOT / "docs/reference/glossary.md").read_text().split("\n## ")
+    words = [entry.partition("\n")[0] for entry in entries]
+    assert len(words) >= 60
+    assert words == sorted(words, key=str.lower)
+    texts = {word: " ".join(entry.split()[len(word.split()) :]) for word, entry in zip(words, entries, strict=True)}
+    assert [word for word, text in texts.items() if not re.search(r"\. See \[[^\]]+\]\([^)]+\)\.$", text)] == []
+    assert {word: text for word, text in texts.items() if len(re.findall(r"[.:] (?=[A-Z])", text)) > 2} == {}
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    """Links lead from README.md to each page of docs/."""
+    found, ahead = set[Path](), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in found:
+            found.add(page)
+            ahead += [each for each in linked(page) if each.suffix == ".md"]
+    assert {str(page.relative_to(ROOT)) for page in set(ROOT.glob("docs/**/*.md")) - found} == set()
+
+
+def linked(page: Path) -> Iterator[Path]:
+    """Yield the files to which a page links; of a folder, its README.md."""
+    for target, *_ in _LINK.findall(_CODE.sub("", page.read_text())):
+        path = (page.parent / target).resolve()
+        if target and "://" not in target and path.exists():
+            yield path / "README.md" if path.is_dir() and (path / "README.md").exists() else path
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_lists_look_the_same_on_github_and_in_the_site(page: Path) -> None:
+    """A blank line comes before a list, and four spaces before what is within an item: Python-Markdown needs both."""
+    lines = _CODE.sub("", page.read_text()).splitlines()
+    marker = re.compile(r"(?:[-*]|\d+\.) ")
+    glued = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if marker.match(line) and before and not (marker.match(before) or before.startswith(" "))
+    ]
+    assert glued + [line for line in lines if re.match(r" {1,3}(?:(?:[-*]|\d+\.) |\||```)", line)] == []
 
 
 def test_the_contributing_guide_names_seven_commands_of_the_makefile() -> None:

@@ -87,8 +87,9 @@ def listed(page: str) -> set[Part]:
 _INTRODUCTION = """\
 # Licences
 
-`make sbom` writes this page, and a CycloneDX list of the same packages to `build/sbom/wager.cdx.json`. The image has
-such a list as `/app/wager.cdx.json`. Wager itself is under the BSD-3-Clause licence ([LICENSE](../../LICENSE)).
+This page lists the packages that the service installs, with their licences. `make sbom` writes it, and a CycloneDX list
+of the same packages to `build/sbom/wager.cdx.json`. The image has such a list as `/app/wager.cdx.json`. Wager itself is
+under the BSD-3-Clause licence ([LICENSE](../../LICENSE)).
 
 ## Packages
 
