@@ -1,6 +1,6 @@
 """A Locust file for teams that use Locust: users who ask for a prediction, give feedback and wait.
 
-Locust is not part of the project's environment. docs/guides/load-testing.md describes how to run this file, and what its
+Locust is not part of the project's environment. docs/guides/load-testing.md says how to run this file, and what its
 latencies leave out.
 """
 

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def documents(nav: Nav) -> dict[str, str]:
     if missing := sorted({str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md")} - set(paths)):
         raise ValueError(f"the nav of zensical.toml lacks {', '.join(missing)}")
     kept = {*paths, *pictures(nav)}
-    source = _project()["urls"]["Source"]
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
     pages = {path: _outside_code(_link_to(path, kept, source), (ROOT / path).read_text()) for path in paths}
     return pages | {"llms.txt": _llms(nav)}
 
@@ -94,7 +94,7 @@ def _paths(nav: Nav) -> Iterator[str]:
             yield from [inner] if isinstance(inner, str) else _paths(inner)
 
 
-def _link_to(page: str, kept: set[str], source: str) -> Any:
+def _link_to(page: str, kept: set[str], source: str) -> Callable[[re.Match[str]], str]:
     def link(match: re.Match[str]) -> str:
         target = _resolved(page, match[1])
         if f"{target}/README.md" in kept:
@@ -106,18 +106,13 @@ def _link_to(page: str, kept: set[str], source: str) -> Any:
     return link
 
 
-def _outside_code(link: Any, text: str) -> str:
+def _outside_code(link: Callable[[re.Match[str]], str], text: str) -> str:
     parts = _FENCE.split(text)
     return "".join(part if part.lstrip().startswith("```") else _LINK.sub(link, part) for part in parts)
 
 
 def _resolved(page: str, target: str) -> str:
     return os.path.normpath(Path(page).parent / target)
-
-
-def _project() -> Mapping[str, Any]:
-    project: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return project
 
 
 if __name__ == "__main__":

@@ -98,10 +98,9 @@ def _sections(api: Schema, settings: Settings) -> Iterator[str]:
     schemas = api["components"]["schemas"]
     yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
     yield (
-        "This page describes every operation, field and problem of the HTTP interface. `make openapi` generates it, and "
+        "This page describes every operation, field and problem of the HTTP interface. `make openapi` generates it and "
         "[openapi.json](openapi.json), which has all details, from the code. A running service shows the same at "
-        "`/docs`. [Requests and answers](docs/reference/exchanges.md) has a request and "
-        "its answer for each field."
+        "`/docs`. [Requests and answers](docs/reference/exchanges.md) has a request and its answer for each field."
     )
     yield str(api["info"]["description"])
     calls = (

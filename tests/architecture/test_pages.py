@@ -22,11 +22,8 @@ _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 def pages() -> list[Path]:
     """Return the Markdown pages that the project owns."""
-    folders = [
-        *ROOT.glob("docs/**/"),
-        *(ROOT / each for each in ("", "benchmarks/papers", "benchmarks/papers/results")),
-    ]
-    return sorted(page for folder in folders for page in folder.glob("*.md"))
+    patterns = ("*.md", "docs/**/*.md", "benchmarks/**/*.md")
+    return sorted(page for pattern in patterns for page in ROOT.glob(pattern))
 
 
 def broken_links(page: Path) -> Iterator[str]:

@@ -39,7 +39,8 @@ async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
 
 
 async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guides/calling-from-a-browser.md").read_text(), re.DOTALL)
+    guide = (ROOT / "docs/guides/calling-from-a-browser.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)
     exec(compile(code, "calling-from-a-browser.md", "exec"), vars(page))

@@ -93,9 +93,9 @@ under the BSD-3-Clause licence ([LICENSE](../../LICENSE)).
 
 ## Packages
 
-What [requirements/serve.txt](../../requirements/serve.txt) installs on Linux, with the licences that the packages declare.
-Wheels with compiled code may contain libraries under further licences. The folder `licenses` of the installed package
-has the texts.
+What [serve.txt](../../requirements/serve.txt) installs on Linux, with the licences that the packages declare. Wheels
+with compiled code may contain libraries under further licences. The folder `licenses` of the installed package has the
+texts.
 """
 
 

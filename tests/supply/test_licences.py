@@ -1,4 +1,4 @@
-"""The laws of docs/reference/licences.md: it has all that Wager installs and contains, each under an allowed licence."""
+"""The laws of docs/reference/licences.md: it has all that Wager installs and contains, under allowed licences."""
 
 import importlib.metadata
 import subprocess
