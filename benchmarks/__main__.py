@@ -10,7 +10,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import typer
 
-from benchmarks.record import FILE, far_off, written
+from benchmarks import answers
+from benchmarks.record import far_off, page, written
 from benchmarks.report import Row, print_rows
 from benchmarks.sections import SECTIONS
 
@@ -21,8 +22,8 @@ def main(
     long: Annotated[
         bool, typer.Option(help="Run larger sizes, minutes longer: a history of ten million rounds.")
     ] = False,
-    write: Annotated[bool, typer.Option(help="Write the tables to BENCHMARKS.md.")] = False,
-    compare: Annotated[bool, typer.Option(help="Fail if a ratio is far from the one in BENCHMARKS.md.")] = False,
+    write: Annotated[bool, typer.Option(help="Write the tables to benchmarks/results, and BENCHMARKS.md.")] = False,
+    compare: Annotated[bool, typer.Option(help="Fail if a ratio is far from the one in benchmarks/results.")] = False,
 ) -> None:
     """Run benchmarks. Exit with 1 if a required ratio is missed, or with --compare if a ratio is far off."""
     unknown = set(sections or ()) - SECTIONS.keys()
@@ -36,7 +37,8 @@ def main(
     for name in sections or SECTIONS:
         rows = _measured(name, quick, long)
         if write:
-            FILE.write_text(written(FILE.read_text(), name, rows))
+            page(name).write_text(written(page(name).read_text(), name, rows))
+            answers.write()
         fine &= _as_before(name, rows) if compare else all(row.met for row in rows)
     raise typer.Exit(0 if fine else 1)
 
@@ -52,7 +54,7 @@ def _measured(name: str, quick: bool, long: bool) -> Sequence[Row]:
 
 
 def _as_before(name: str, rows: Sequence[Row]) -> bool:
-    far = far_off(FILE.read_text(), name, rows)
+    far = far_off(page(name).read_text(), name, rows)
     for line in far:
         typer.echo(f"far off: {line}", err=True)
     return not far

@@ -1,4 +1,4 @@
-"""The tables of BENCHMARKS.md: the last one of each section, between two comments, within text written by hand."""
+"""The pages of results: the last table of each section, between two comments, within text written by hand."""
 
 import os
 import platform
@@ -10,7 +10,12 @@ from pathlib import Path
 
 from benchmarks.report import HEADER, Row, markdown
 
-FILE = Path(__file__).parent.parent / "BENCHMARKS.md"
+FOLDER = Path(__file__).parent / "results"
+
+
+def page(section: str) -> Path:
+    """Return the page of a section."""
+    return FOLDER / f"{section}.md"
 
 
 def written(text: str, section: str, rows: Iterable[Row]) -> str:
@@ -21,18 +26,23 @@ def written(text: str, section: str, rows: Iterable[Row]) -> str:
     """
     place = _place(section)
     if not place.search(text):
-        raise ValueError(f"BENCHMARKS.md has no place for '{section}': write {_opening(section)} and <!-- end -->")
+        raise ValueError(f"the page has no place for '{section}': write {_opening(section)} and <!-- end -->")
     table = f"{_opening(section)}\n{machine()}\n\n{markdown(rows)}<!-- end -->"
     return place.sub(lambda _: table, text)
 
 
-def ratios(text: str, section: str) -> dict[str, float]:
-    """Return the ratios of a section's last table by the first column."""
+def rows_of(text: str, section: str) -> dict[str, list[str]]:
+    """Return the cells of a section's last table by the first column."""
     found = _place(section).search(text)
     lines = found.group().splitlines() if found else []
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
-    numbered = [row for row in cells if len(row) == len(HEADER) and re.fullmatch(r"\d+\.\d+", row[3])]
-    return {row[0]: float(row[3]) for row in numbered}
+    return {row[0]: row for row in cells if len(row) == len(HEADER) and row[0] not in (HEADER[0], "---")}
+
+
+def ratios(text: str, section: str) -> dict[str, float]:
+    """Return the ratios of a section's last table by the first column."""
+    rows = rows_of(text, section)
+    return {what: float(row[3]) for what, row in rows.items() if re.fullmatch(r"\d+\.\d+", row[3])}
 
 
 def far_off(text: str, section: str, rows: Iterable[Row], factor: float = 3.0) -> list[str]:

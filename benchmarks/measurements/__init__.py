@@ -1,1 +1,1 @@
-"""The sections of BENCHMARKS.md, mostly one per file."""
+"""The sections of benchmarks/results, mostly one per file."""

@@ -1,8 +1,9 @@
-"""BENCHMARKS.md stores the tables: they can be read again, and the text around them stays."""
+"""The pages of results store the tables: they can be read again, and the text around them stays."""
 
 import pytest
 
-from benchmarks.record import FILE, far_off, ratios, written
+from benchmarks import answers
+from benchmarks.record import far_off, page, ratios, written
 from benchmarks.report import at_least, at_most, of_goal, seen
 from benchmarks.sections import SECTIONS
 
@@ -36,7 +37,22 @@ def test_incomparable_rows_are_ignored() -> None:
 
 
 def test_every_section_has_its_place() -> None:
-    text = FILE.read_text()
-    assert [section for section in SECTIONS if f"<!-- {section} -->" not in text] == []
+    assert [section for section in SECTIONS if f"<!-- {section} -->" not in page(section).read_text()] == []
     with pytest.raises(ValueError, match="no place for 'three'"):
         written(TEXT, "three", ROWS)
+
+
+def test_the_page_of_answers_and_its_plot_follow_from_the_tables() -> None:
+    text = answers.FILE.read_text()
+    assert answers.with_answers(text) == text
+    assert answers.plot() == answers.PLOT.read_text()
+    assert len(answers.QUESTIONS) == 12
+    assert {each.section for each in answers.QUESTIONS} <= SECTIONS.keys()
+
+
+def test_an_answer_needs_its_figure() -> None:
+    question = answers.QUESTIONS[0]
+    with pytest.raises(KeyError, match="no such row"):
+        question._replace(row="no such row").answered()
+    with pytest.raises(LookupError, match="has no figure"):
+        question._replace(found="no such figure").answered()

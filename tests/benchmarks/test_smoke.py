@@ -1,4 +1,4 @@
-"""The benchmarks run at their smallest sizes, and quick ratios are close to the tables of BENCHMARKS.md.
+"""The benchmarks run at their smallest sizes, and quick ratios are close to the tables of benchmarks/results.
 
 It compares only ratios of two measurements from the same run, because those carry over to other machines. It allows a
 factor of three, so it detects a path that became several times slower than its baseline. All sections but the fastest
@@ -29,7 +29,7 @@ LOOKS = 3  # at most
     "section", [name if name == "fold" else pytest.param(name, marks=pytest.mark.slow) for name in QUICK]
 )
 def test_a_quick_run_prints_a_table(section: str) -> None:
-    """A ratio far from BENCHMARKS.md must be so in every look, because machines are busy."""
+    """A ratio far from the table must be so in every look, because machines are busy."""
     command = [sys.executable, "-m", "benchmarks", section, "--quick", "--compare"]
     for _ in range(LOOKS):
         look = subprocess.run(command, cwd=_ROOT, capture_output=True, check=False, encoding="utf-8")
