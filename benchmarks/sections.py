@@ -1,4 +1,4 @@
-"""The sections in printing order. A new benchmark adds one line."""
+"""The sections in printing order. A new benchmark adds one line, and its page to benchmarks/results."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
