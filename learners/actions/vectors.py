@@ -1,6 +1,6 @@
 """Vectors of candidates: the features of each action, and their products with the features of the context.
 
-`docs/actions.md` specifies the indices and the signs. They must never change, as stored weights depend on them.
+`docs/guides/actions.md` specifies the indices and the signs. They must never change, as stored weights depend on them.
 """
 
 from typing import NamedTuple

@@ -104,10 +104,10 @@ class BanditClassifier(WithParameters):
     a label is drawn, and the learner sees whether it is right. Full-information learners see the true label as well.
     For feedback on labels drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
-    Rows are contexts, and are prepared as in a new model of the service: see docs/contexts.md.
+    Rows are contexts, and are prepared as in a new model of the service: see docs/guides/contexts.md.
 
     Args:
-        algorithm: a learner that answers single labels; docs/learners.md lists them.
+        algorithm: a learner that answers single labels; docs/reference/learners.md lists them.
         hyperparameters: values for some of the learner's hyperparameters, by name; the rest keep their defaults.
         norm: the norm policy: "none", "scale", "unit", "reject", or "default" for that of the learner.
         norm_bound: the bound on the norm of contexts, from 1e-6 to 1e6.
