@@ -17,7 +17,7 @@ COMPOSE = (ROOT / "docker-compose.yml").read_text()
 
 DURABILITY = {
     "OPERATIONS.md": TEXT,
-    "README.md": (ROOT / "README.md").read_text(),
+    "docs/promises.md": (ROOT / "docs" / "promises.md").read_text(),
     "docker/valkey.conf": (ROOT / "docker" / "valkey.conf").read_text(),
     "the embedded store": str(EmbeddedServer.__doc__),
     "the setting": str(Settings.model_fields["appendfsync"].description),

@@ -9,11 +9,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 MOST_LINES = {
-    "README.md": 130,
+    "README.md": 80,
     "ARCHITECTURE.md": 100,
     "RESULTS.md": 150,
     "SECURITY.md": 120,
     "docs/decisions/*.md": 35,
+    "docs/tutorials/*.md": 160,
 }
 
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)|\]\(#([^)\s]+)\)")
@@ -22,7 +23,7 @@ _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 def pages() -> list[Path]:
     """Return the Markdown pages that the project owns."""
-    folders = ["", "docs", "docs/decisions", "benchmarks/papers", "benchmarks/papers/results"]
+    folders = ["", "docs", "docs/decisions", "docs/tutorials", "benchmarks/papers", "benchmarks/papers/results"]
     return sorted(page for folder in folders for page in (ROOT / folder).glob("*.md"))
 
 
@@ -60,7 +61,7 @@ def test_pages_stay_short(pattern: str) -> None:
     assert {page: n for page, n in lengths.items() if n > MOST_LINES[pattern]} == {}
 
 
-@pytest.mark.parametrize("page", ["README.md", "SECURITY.md"])
+@pytest.mark.parametrize("page", ["docs/promises.md", "SECURITY.md"])
 def test_every_promise_names_its_proof(page: str) -> None:
     """Each row of a table of promises has a link or a command in its last column."""
     tables = re.findall(r"^\| promise \|.*\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / page).read_text(), re.MULTILINE)
