@@ -109,7 +109,7 @@ def play(
     Raises:
         RemoteError: if the service refuses a request for good.
     """
-    report, waiting, before, away_since = _Report(site, say), 0.0, clock(), None
+    report, outage, waiting, before = _Report(site, say), _Outage(say, clock), 0.0, clock()
     while seconds is None or site.seconds < seconds:
         sleep(_STEP_SECONDS)
         waiting += rate * min(clock() - before, _PATIENCE_SECONDS)
@@ -119,21 +119,33 @@ def play(
             site.welcome(visitors)
             site.report_clicks()
         except RemoteError as error:
-            if not _may_pass(error):
-                raise
-            if away_since is None:
-                away_since = clock()
-                say(f"The service does not answer, so the visitors wait. ({error})")
+            outage.note(error)
             sleep(_RETRY_SECONDS)
-            continue
-        if away_since is not None:
-            say(f"The service answers again, after {clock() - away_since:.0f} s.")
-            away_since = None
-        report.update()
+        else:
+            outage.end()
+            report.update()
 
 
-def _may_pass(error: RemoteError) -> bool:
-    return error.status is None or error.status == 429 or error.status >= 500
+class _Outage:
+    """Says once that the service is away, and that it is back."""
+
+    def __init__(self, say: Callable[[str], object], clock: Callable[[], float]) -> None:
+        self._say, self._clock = say, clock
+        self._since: float | None = None
+
+    def note(self, error: RemoteError) -> None:
+        """Begin the outage, or continue it. Raises the error if it will not pass by itself."""
+        if error.status is not None and error.status != 429 and error.status < 500:
+            raise error
+        if self._since is None:
+            self._since = self._clock()
+            self._say(f"The service does not answer, so the visitors wait. ({error})")
+
+    def end(self) -> None:
+        """End the outage, if there is one."""
+        if self._since is not None:
+            self._say(f"The service answers again, after {self._clock() - self._since:.0f} s.")
+            self._since = None
 
 
 class _Report:

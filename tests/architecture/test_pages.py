@@ -53,6 +53,14 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
     assert list(broken_links(page)) == []
 
 
+def test_the_comparison_names_its_sources() -> None:
+    """Each reference of docs/compare.md is defined, and each definition is used."""
+    text = (ROOT / "docs" / "compare.md").read_text()
+    defined = re.findall(r"^\[([\w-]+)\]: https://", text, re.MULTILINE)
+    assert set(re.findall(r"\]\[([\w-]+)\]", text)) == set(defined)
+    assert len(defined) == len(set(defined)) > 20
+
+
 @pytest.mark.parametrize("pattern", MOST_LINES)
 def test_pages_stay_short(pattern: str) -> None:
     """No page exceeds the line limit of its pattern; a longer one is split or moved to docs/."""
