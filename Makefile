@@ -28,7 +28,7 @@ help:
 	@echo "make otel       install the OpenTelemetry exporter (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make tools      install what wager compare, evaluate, export and replay need for Parquet and plots"
 	@echo "make examples   install LiteLLM for examples/llm_router into build/examples"
-	@echo "make demo       watch a model learn through the HTTP API"
+	@echo "make demo       watch a model follow the clicks of a simulated site"
 	@echo "make install    install .venv/bin/wager and compile all learners, without starting it"
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  check that the tests detect known errors (ARGS='--only soba' for some of them)"

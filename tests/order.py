@@ -16,6 +16,8 @@ LONGEST = (
     "client/test_typescript.py",
     "service/operations/test_two_versions.py",
     "chaos/test_chaos.py",
+    "client/test_tutorials.py",
+    "toolkit/test_demo.py",
     "benchmarks/test_papers.py",
     "benchmarks/test_smoke.py",
     "service/operations/test_full_disk.py",

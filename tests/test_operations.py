@@ -20,7 +20,7 @@ DURABILITY = {
     "the page of settings": SETTINGS,
     "the guide": DEPLOYING,
     "the runbook": RUNBOOK,
-    "README.md": (ROOT / "README.md").read_text(),
+    "docs/explanation/promises.md": (ROOT / "docs/explanation/promises.md").read_text(),
     "docker/valkey.conf": (ROOT / "docker" / "valkey.conf").read_text(),
     "the embedded store": str(EmbeddedServer.__doc__),
     "the setting": str(Settings.model_fields["appendfsync"].description),

@@ -1,183 +1,198 @@
-"""`wager demo`: shows how a model learns, over HTTP."""
+"""`wager demo`: a site with three headlines whose favourite changes, live on the dashboard."""
 
-import asyncio
 import contextlib
 import os
-import secrets
+import random
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx2
-import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
-from service.json_values import JsonObject
 from service.processes import tied_command
 from toolkit import ToolError
-from toolkit.remote import answered, key_header
+from toolkit.remote import RemoteError, call, connect
+from toolkit.visitors import CHANGE_SECONDS, DEFINITION, FAVOURITE_RATE, NAME, OTHER_RATE, Group, Site
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-_CLASSES = 10
-_DIMENSION = 20
-_NOISE = 0.6  # root mean square length of the noise around a class centre of length 1
-_CONNECTIONS = 8
-_RECENT = 500  # the progress bar shows the accuracy over this many rounds
-_STRETCHES = 10  # rows of the learning curve
+_STEP_SECONDS = 0.1  # between two groups of visitors
+_PATIENCE_SECONDS = 1.0  # after which visitors whom the service has not served leave
+_RETRY_SECONDS = 1.0
+_ROW_SECONDS = 5.0
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
+_OWN_FIELDS = "labels", "on_expiry", "window_seconds", "holdout"  # by which the demonstration knows its model
 
 
 class DemoError(ToolError):
     """The demonstration failed."""
 
 
-@dataclass
-class Results:
-    """The outcomes of the rounds, in the order of the responses."""
-
-    correct: list[bool] = field(default_factory=list)
-    true_labels: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-
-    def add(self, true_label: str, correct: bool) -> None:
-        """Count one round."""
-        self.correct.append(correct)
-        self.true_labels[true_label] += 1
-
-    def accuracy(self, part: slice = slice(None)) -> float:
-        """Return the accuracy, from 0 to 1, over a part of the rounds; 0 without rounds."""
-        rounds = self.correct[part]
-        return sum(rounds) / max(1, len(rounds))
-
-
 def demo(
     url: Annotated[
         str | None, typer.Option(help="URL of the service. Unset: use one on port 8000, or start one.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Number of predictions.")] = 5000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
+    rate: Annotated[float, typer.Option(min=0.1, max=20_000, help="Visitors a second.")] = 40.0,
+    seconds: Annotated[float | None, typer.Option(min=1, help="Duration. Unset: until Ctrl-C.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what the visitors do.")] = 1,
     api_key: Annotated[
         str | None, typer.Option(envvar="WAGER_API_KEY", help="Key with the scope admin, if the service needs one.")
     ] = None,
 ) -> None:
-    """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""
-    run(url, rounds, seed, api_key)
+    """Watch a model follow the favourite headline of a simulated site, from clicks alone."""
+    run(url, rate, seconds, seed, api_key)
 
 
-def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
-    """Teach a new model for `rounds` rounds, and print its accuracy. A service that already ran keeps the model."""
-    console = Console(highlight=False)
-    name = f"demo-{secrets.token_hex(4)}"
-    headers = key_header(api_key)
-    with _service(url, console) as (base, stays), answered(base):
-        client = httpx2.AsyncClient(base_url=base, timeout=30.0, headers=headers)
-        results = asyncio.run(_teach(client, name, rounds, seed, console))
-    requests, seconds = 2 * rounds, results.seconds
-    console.print()
-    console.print(_learning_curve(results))
+def run(url: str | None, rate: float, seconds: float | None, seed: int, api_key: str | None = None) -> None:
+    """Run the site until `seconds` have passed, or Ctrl-C. A service that already ran keeps the model."""
+    console = Console(highlight=False, soft_wrap=True)
+    with _service(url, console) as (base, stays), connect(base, api_key) as client:
+        page = f"{base}/#/models/{NAME}"
+        _explain(console, rate, page, goes_on=not open_model(client))
+        site = Site(client, random.Random(seed), time.monotonic)
+        with contextlib.suppress(KeyboardInterrupt):
+            play(site, rate, seconds, console.print, time.monotonic, time.sleep)
+        console.print(_summary(site))
+        if stays:
+            key = "" if api_key is None else ' -H "X-API-Key: $WAGER_API_KEY"'
+            console.print(f"The model stays at {page}\nDelete it with: curl -X DELETE{key} {base}/models/{NAME}")
+
+
+def open_model(client: httpx2.Client) -> bool:
+    """Create the model, and return True; or return False if an earlier run has created it.
+
+    Raises:
+        DemoError: if the service has another model with this name.
+        RemoteError: if the service fails or refuses.
+    """
+    try:
+        call(client, "POST", "/models", json=DEFINITION)
+    except RemoteError as error:
+        if error.type != "model-exists":
+            raise
+        found = call(client, "GET", f"/models/{NAME}").json()
+        if any(found[name] != DEFINITION[name] for name in _OWN_FIELDS):
+            raise DemoError(
+                f"the service has a model {NAME} that is not from this command; it stays as it is"
+            ) from None
+        return False
+    return True
+
+
+def play(
+    site: Site,
+    rate: float,
+    seconds: float | None,
+    say: Callable[[str], object],
+    clock: Callable[[], float],
+    sleep: Callable[[float], object],
+) -> None:
+    """Let visitors come, and `say` what happens; wait for a service that is away.
+
+    Args:
+        site: serves the visitors.
+        rate: visitors a second.
+        seconds: the duration; None for no end.
+        say: prints a line.
+        clock: returns seconds.
+        sleep: waits for some seconds.
+
+    Raises:
+        RemoteError: if the service refuses a request for good.
+    """
+    report, outage, waiting, before = _Report(site, say), _Outage(say, clock), 0.0, clock()
+    while seconds is None or site.seconds < seconds:
+        sleep(_STEP_SECONDS)
+        waiting += rate * min(clock() - before, _PATIENCE_SECONDS)
+        before = clock()
+        visitors, waiting = int(waiting), waiting % 1.0
+        try:
+            site.welcome(visitors)
+            site.report_clicks()
+        except RemoteError as error:
+            outage.note(error)
+            sleep(_RETRY_SECONDS)
+        else:
+            outage.end()
+            report.update()
+
+
+class _Outage:
+    """Says once that the service is away, and that it is back."""
+
+    def __init__(self, say: Callable[[str], object], clock: Callable[[], float]) -> None:
+        self._say, self._clock = say, clock
+        self._since: float | None = None
+
+    def note(self, error: RemoteError) -> None:
+        """Begin the outage, or continue it. Raises the error if it will not pass by itself."""
+        if error.status is not None and error.status != 429 and error.status < 500:
+            raise error
+        if self._since is None:
+            self._since = self._clock()
+            self._say(f"The service does not answer, so the visitors wait. ({error})")
+
+    def end(self) -> None:
+        """End the outage, if there is one."""
+        if self._since is not None:
+            self._say(f"The service answers again, after {self._clock() - self._since:.0f} s.")
+            self._since = None
+
+
+class _Report:
+    """Prints a row every few seconds, and each change of the favourite."""
+
+    def __init__(self, site: Site, say: Callable[[str], object]) -> None:
+        self._site, self._say = site, say
+        self._favourite, self._rows, self._before = site.favourite, 0, Group()
+        say(f"         favourite   its share   clicks: model   uniform\n{_clock_face(0.0)}   {site.favourite}")
+
+    def update(self) -> None:
+        """Print what is new."""
+        rows = int(self._site.seconds / _ROW_SECONDS)
+        if rows > self._rows:
+            self._say(self._row())
+            self._rows, self._before = rows, replace(self._site.chosen)
+        if self._site.favourite != self._favourite:
+            self._favourite = self._site.favourite
+            self._say(f"{_clock_face(self._site.seconds)}   {self._favourite:9}   is the favourite now")
+
+    def _row(self) -> str:
+        chosen, before = self._site.chosen, self._before
+        recent = Group(chosen.visitors - before.visitors, chosen.favourites - before.favourites)
+        rates = f"{chosen.click_rate:13.0%}   {self._site.holdout.click_rate:7.0%}"
+        return f"{_clock_face(self._site.seconds)}   {self._favourite:9}   {recent.favourite_share:9.0%}   {rates}"
+
+
+def _clock_face(seconds: float) -> str:
+    return f"{int(seconds) // 60:3}:{int(seconds) % 60:02}"
+
+
+def _explain(console: Console, rate: float, page: str, goes_on: bool) -> None:
     console.print(
-        f"{requests} requests in {seconds:.1f} s, {requests / max(seconds, 1e-9):.0f} a second, over {_CONNECTIONS} "
-        "connections"
-    )
-    if stays:
-        key = "" if api_key is None else ' -H "X-API-Key: $WAGER_API_KEY"'
-        console.print(
-            f"\nThe model stays: see it on the dashboard at {base}/#/models/{name}\n"
-            f"Delete it with: curl -X DELETE{key} {base}/models/{name}",
-            soft_wrap=True,
-        )
-
-
-def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
-    """Yield `rounds` contexts with their true labels. A context is a noisy point near a centre, scaled to length 1."""
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((_CLASSES, _DIMENSION))
-    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    for _ in range(rounds):
-        k = int(rng.integers(_CLASSES))
-        x = centres[k] + _NOISE / _DIMENSION**0.5 * rng.standard_normal(_DIMENSION)
-        yield (x / np.linalg.norm(x)).tolist(), f"label-{k}"
-
-
-async def _teach(client: httpx2.AsyncClient, name: str, rounds: int, seed: int, console: Console) -> Results:
-    """Play rounds with a new model over several concurrent connections."""
-    results, stream = Results(), examples(rounds, seed)
-    columns = (
-        TextColumn("Learning  "), BarColumn(20), MofNCompleteColumn(),
-        TextColumn(f"last {_RECENT} right: {{task.fields[accuracy]:.1%}}"), TimeRemainingColumn(),
-    )  # fmt: skip
-    async with client:
-        await _create(client, name, console)
-        with Progress(*columns, console=console) as progress:
-            bar = progress.add_task("learning", total=rounds, accuracy=0.0)
-
-            async def play() -> None:
-                for context, true_label in stream:
-                    results.add(true_label, await _round(client, name, context, true_label))
-                    progress.update(bar, advance=1, accuracy=results.accuracy(slice(-_RECENT, None)))
-
-            began = time.perf_counter()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(_CONNECTIONS):
-                        group.create_task(play())
-            except ExceptionGroup as failures:
-                raise failures.exceptions[0] from None
-            results.seconds = time.perf_counter() - began
-    return results
-
-
-async def _create(client: httpx2.AsyncClient, name: str, console: Console) -> None:
-    """Create a model with the default learner."""
-    labels = [f"label-{k}" for k in range(_CLASSES)]
-    definition = {"name": name, "labels": labels, "features": {"kind": "dense", "size": _DIMENSION}}
-    model = await _call(client, "/models", definition)
-    console.print(
-        f"Model      {name}, learner {model['learner']['algorithm']}\n"
-        f"Data       {_DIMENSION} numbers, one of {_CLASSES} labels: noisy points around centres\n"
-        "Feedback   one bit a round, right or wrong; true labels are not sent\n"
+        f"\nA site shows one of three headlines to each of its {rate:g} visitors a second. They click their favourite\n"
+        f"{FAVOURITE_RATE:.0%} of the time, the others {OTHER_RATE:.0%}, and have another favourite every "
+        f"{CHANGE_SECONDS:g} s. The model hears of clicks only.\n"
+        f"{'The model of an earlier run goes on. ' if goes_on else ''}Watch it: {page}\nEnd with Ctrl-C.\n"
     )
 
 
-async def _round(client: httpx2.AsyncClient, model: str, context: list[float], true_label: str) -> bool:
-    prediction = await _call(client, "/predict", {"model": model, "context": context})
-    correct = bool(prediction["label"] == true_label)
-    await _call(client, "/feedback", {"prediction_id": prediction["prediction_id"], "correct": correct})
-    return correct
-
-
-async def _call(client: httpx2.AsyncClient, path: str, body: JsonObject) -> Any:
-    response = await client.post(path, json=body)
-    if response.is_success:
-        return response.json()
-    raise DemoError(f"POST {path} returned {response.status_code}: {response.text}")
-
-
-def _learning_curve(results: Results) -> Table:
-    table, rounds = Table("rounds", "right", ""), len(results.correct)
-    n = min(_STRETCHES, rounds)
-    stretches = [slice(rounds * i // n, rounds * (i + 1) // n) for i in range(n)]
-    rows = [(f"{each.start + 1} to {each.stop}", results.accuracy(each)) for each in stretches]
-    best = max(results.true_labels.values(), default=0) / max(1, rounds)
-    rows += [("all rounds", results.accuracy()), ("always the best label", best), ("guessing", 1 / _CLASSES)]
-    for i, (name, accuracy) in enumerate(rows, 1):
-        table.add_row(
-            name, f"{accuracy:6.1%}", ProgressBar(total=1.0, completed=accuracy, width=40), end_section=i == n
-        )
-    return table
+def _summary(site: Site) -> str:
+    chosen, drawn = site.chosen, site.holdout
+    return (
+        f"\n{chosen.visitors + drawn.visitors:,} visitors in {site.seconds:.0f} s; the favourite changed "
+        f"{site.changes} times. Of those for whom\nthe model chose, {chosen.click_rate:.1%} clicked; of those with a "
+        f"uniform choice, {drawn.click_rate:.1%}."
+    )
 
 
 @contextlib.contextmanager
@@ -185,7 +200,6 @@ def _service(url: str | None, console: Console) -> Iterator[tuple[str, bool]]:
     """Yield the URL of a ready service, which is started if necessary, and whether it keeps running afterwards."""
     base = (url or DEFAULT_URL).rstrip("/")
     if _is_ready(base):
-        console.print(f"Service    {base}")
         yield base, True
     elif url is not None:
         raise DemoError(f"no service is ready at {url}")
@@ -199,7 +213,7 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     base, log = f"http://127.0.0.1:{port}", folder / "service.log"
-    console.print(f"Service    {base}, started for this demonstration")
+    console.print(f"Started a service for this demonstration: {base}")
     options = ["--host", "127.0.0.1", "--port", port, "--data-dir", str(folder / "data")]
     with log.open("wb") as file:
         process = subprocess.Popen(

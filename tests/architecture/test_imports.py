@@ -51,8 +51,8 @@ service.api.routes
 service.api
 service.app
 toolkit.files toolkit.load toolkit.progress toolkit.remote toolkit.backup_folder
-toolkit.demo toolkit.offline_replay
-toolkit.backup_store
+toolkit.offline_replay toolkit.visitors
+toolkit.backup_store toolkit.demo
 toolkit.backup toolkit.evaluation toolkit.export toolkit.fit toolkit.memory toolkit.repair toolkit.replay
 toolkit.restore
 toolkit.compare

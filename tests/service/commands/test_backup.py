@@ -1,12 +1,9 @@
-"""The laws of `wager backup`, `wager restore` and `wager demo`."""
+"""The laws of `wager backup` and `wager restore`."""
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,11 +15,10 @@ from typer.testing import CliRunner, Result
 
 from service.__main__ import app
 from service.store.embedded.server import EmbeddedServer
-from tests.servers import dump, free_port, raw, wait_until
+from tests.servers import dump, raw, wait_until
 from tests.service.metrics import parsed
 from tests.service.sample_models import definition, some_contexts
 from tests.service.threads import Served
-from toolkit import demo
 from toolkit.backup_folder import BackupError, Note, check_file, read_manifest, write_manifest
 
 NAMES = ["a", "b"]
@@ -241,65 +237,3 @@ def test_a_name_that_no_model_can_have_is_refused(live: Served, tmp_path: Path, 
 
 
 KEY = "wk_000000000000_" + "0" * 64
-
-
-@pytest.fixture(autouse=True)
-def _isolated_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(demo, "DEFAULT_URL", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-
-def share_of(row: str, printed: str) -> float:
-    found = re.search(rf"{row} *│ *([0-9.]+)%", printed)
-    assert found, printed
-    return float(found[1])
-
-
-def names(url: str) -> list[str]:
-    return [model["name"] for model in httpx2.get(f"{url}/models").json()["models"]]
-
-
-def test_the_demo_model_beats_every_single_label(
-    live: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the random draws
-    demo.run(live.url, 800, 1)
-    printed = capsys.readouterr().out
-    assert f"Service    {live.url}\n" in printed
-    assert share_of("all rounds", printed) > share_of("always the best label", printed)
-    assert len(re.findall(r"\d+ to \d+ ", printed)) == 10
-    assert "1600 requests in" in printed
-
-
-def test_the_demo_keeps_its_model_and_says_how_to_delete_it(live: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    commands, before = [], names(live.url)
-    for url, key in ((live.url, None), (f"{live.url}/", KEY)):
-        demo.run(url, 10, 1, key)
-        printed = capsys.readouterr().out
-        (own,) = re.findall(rf"dashboard at {live.url}/#/models/(\S+)\n", printed)
-        (command,) = re.findall(r"Delete it with: (curl .*)\n", printed)
-        assert own in names(live.url)
-        assert ("$WAGER_API_KEY" in command, KEY in printed) == (key is not None, False)
-        commands.append(command)
-    assert len(names(live.url)) == len(before) + len(commands)
-    for command in commands:
-        subprocess.run(["sh", "-c", command], env=os.environ | {"WAGER_API_KEY": KEY}, check=True, capture_output=True)
-    assert names(live.url) == before
-
-
-def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", "--rounds", "20"])
-    assert result.exit_code == 0, result.output
-    found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
-    assert found, result.stdout
-    assert "40 requests in" in result.stdout
-    assert "curl" not in result.stdout  # the model is gone
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(httpx2.ConnectError):
-        httpx2.get(found[1])
-
-
-def test_an_unreachable_service_is_named() -> None:
-    result = CliRunner().invoke(app, ["demo", "--url", demo.DEFAULT_URL])
-    assert result.exit_code == 1
-    assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"
