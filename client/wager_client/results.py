@@ -99,7 +99,7 @@ class Model:
     rounds_seen: int
     predictions: int
     correct: int
-    reward: float
+    total_reward: float
     abstained: int = 0  # the number of rounds whose answer abstained, which is neither right nor wrong
     retired_labels: tuple[str, ...] = ()
     features: Json | None = None
