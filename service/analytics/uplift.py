@@ -1,7 +1,7 @@
 """The comparison of the served answers with the holdout's: its interval, its odds, and whether it can be trusted.
 
-Every formula takes an arm's rounds as n rounds with a reward of 0 or 1. If rewards are between 0 and 1, n is the number
-of such rounds that would give the mean the same variance: n m (1 - m) / v, for the mean m and the variance v.
+Every formula is for rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that gives their mean
+the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v.
 """
 
 import math
@@ -24,7 +24,7 @@ _STEPS, _WIDTH = 2_048, 12.0  # of the quadrature: points, and standard deviatio
 
 
 class Arm(NamedTuple):
-    """The rounds of one arm, as so many rounds with a reward of 0 or 1."""
+    """The rounds of one arm, expressed in rounds with a reward of 0 or 1."""
 
     mean: float
     rounds: float

@@ -71,8 +71,3 @@ def test_one_round_with_most_of_the_weight_is_no_trust() -> None:
     log = log_of(3_000, 0.5)
     log.propensities[7] = 1e-5
     assert judged(log, UniformChoice()).word == "no"
-
-
-def test_a_wide_interval_needs_care() -> None:
-    log = log_of(130, 0.5)
-    assert judged(log, always(log, 0)).word == "care"

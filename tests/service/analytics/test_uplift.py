@@ -196,7 +196,7 @@ def test_verdicts_call_the_reward_by_its_meaning(meaning: RewardMeaning) -> None
 
 
 def story(n: int, share: float, worth: float, seen: int, seed: int) -> Table:
-    """Return rounds in which both arms have the same worth, and whose predictions had seen so many changes."""
+    """Return rounds in which both arms have the same worth, and whose predictions had seen `seen` changes."""
     rows, rng = np.zeros(n, row_dtype(label_codec(2), 0)), np.random.default_rng(seed)
     rows["kind"], rows["propensity"], rows["changes_seen"], rows["token"] = FEEDBACK, 0.5, seen, -1
     rows["flags"] = np.where(rng.random(n) < share, HOLDOUT, 0)

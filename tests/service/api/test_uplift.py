@@ -65,13 +65,18 @@ async def test_a_change_of_the_holdout_starts_a_new_comparison(
 
 
 async def test_changes_that_leave_the_holdout_alone_continue_the_comparison(api: Api, store: RedisStore) -> None:
-    await api.create(learner=UNIFORM, holdout=HALF)
+    await api.create(learner=UNIFORM)
+    body_of(await api.change("*", holdout=HALF), 200)
     await judged(api, await api.batch(30))
+    following = await replica_of(store, api.name)
     for change in ({"mode": "frozen"}, {"reward": "clicks"}, {"labels": {"add": ["new"]}}, {"holdout": HALF}):
         body_of(await api.change("*", **change), 200)
+        await following.catch_up()
     await judged(api, await api.batch(30))
-    uplift = (await replica_of(store, api.name)).statistics.counts().uplift
-    assert (uplift.since_round, uplift.served.rounds + uplift.holdout.rounds) == (1, 60)
+    await following.catch_up()
+    for replica in (following, await replica_of(store, api.name)):
+        uplift = replica.statistics.counts().uplift
+        assert (uplift.since_round, uplift.served.rounds + uplift.holdout.rounds) == (1, 60)
 
 
 async def test_several_changes_at_once_start_at_the_last_one_for_every_worker(api: Api, store: RedisStore) -> None:
