@@ -337,7 +337,7 @@ _CHANGES: list[dict[str, Any]] = [
 
 
 async def _patches(play: Play) -> None:
-    name = await play.create("p", labels=LABELS, features=DENSE)
+    name = await play.create("p", labels=LABELS, features=DENSE, reward="value")
     stale = (await play.send("GET", f"/models/{name}")).headers["etag"]
     for body in _CHANGES:
         fresh = (await play.send("GET", f"/models/{name}")).headers["etag"]
