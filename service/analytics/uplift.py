@@ -1,7 +1,7 @@
 """The comparison of the served answers with the holdout's: its interval, its odds, and whether it can be trusted.
 
-Every formula is for rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that gives their mean
-the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v.
+Every formula is for rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that gives their
+mean the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v.
 """
 
 import math
