@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import IntArray
+from learners.base import BoolArray, IntArray
 
 OWN = "~"
 """Prefix of the block names that the service generates."""
@@ -72,3 +72,11 @@ def tokens_of(bounds: Sequence[int], secret: str) -> list[int]:
     for start, stop in pairwise(bounds):
         tokens[start:stop] = SINGLE if stop - start == 1 else tokens[start:stop] | np.arange(stop - start)
     return list(tokens.tolist())
+
+
+def are_first_answers(tokens: IntArray) -> BoolArray:
+    """Return which of n predictions, (n,), are the first or the only answer to their request.
+
+    The answers to one request, in order, have the tokens 0, 1, 2 and so on, without noise.
+    """
+    return np.asarray((tokens <= 0) | (tokens >= 2**_PLACE_BITS))

@@ -99,7 +99,7 @@ class Model:
     rounds_seen: int
     predictions: int
     correct: int
-    reward: float
+    total_reward: float
     abstained: int = 0  # the number of rounds whose answer abstained, which is neither right nor wrong
     retired_labels: tuple[str, ...] = ()
     features: Json | None = None
@@ -119,7 +119,7 @@ class ModelSummary:
     rounds_seen: int | None = None
     predictions: int | None = None
     correct: int | None = None
-    reward: float | None = None
+    total_reward: float | None = None
     abstained: int | None = None
     problem: ProblemError | None = field(default=None, metadata=_LOCAL)
     raw: Json = field(default_factory=dict, repr=False, compare=False)

@@ -1,6 +1,6 @@
 """Estimates of mean rewards with confidence intervals, from the statistics of a model."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
@@ -12,7 +12,7 @@ from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.costs import Budget
-from service.schemas.models import ModelSummary
+from service.schemas.models import ModelSummary, RewardMeaning
 from service.schemas.rules import Rules
 from service.store.values import ModelStats
 
@@ -32,6 +32,10 @@ class Subject(NamedTuple):
     budget: float | None = None  # the mean cost to stay within
     cost_weight: float | None = None  # λ, at first if there is a budget; None if the model has no costs
     moved: float = 0.0  # the probability that rules may move in each round: see `service.models.rules.moved_by`
+    reward: RewardMeaning = "accuracy"
+    silence: Literal["drop", "on_arrival", "at_window_close"] = (
+        "drop"  # whether it makes rounds, and when feedback does
+    )
 
     @property
     def needs_exploration(self) -> bool:
@@ -48,15 +52,34 @@ def subject_of(model: Model) -> Subject:
     definition = model.definition
     labels = tuple(definition.labels[:MOST_LABELS])
     has_contexts = definition.features.size > 0
-    policies = definition.rules, _cost_of(definition.budget), first_weight(definition), moved_by(definition)
-    return Subject(model.learner, labels, definition.actions is not None, has_contexts, *policies)
+    return Subject(
+        *(model.learner, labels, definition.actions is not None, has_contexts),
+        *(definition.rules, _cost_of(definition.budget), first_weight(definition), moved_by(definition)),
+        reward=definition.reward,
+        silence="drop" if definition.on_expiry == "drop" else definition.learn,
+    )
 
 
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return what the statistics of a listed model depend on; its labels are unknown."""
     has_contexts = summary.features.size > 0
     policies = summary.rules, _cost_of(summary.budget), first_weight(summary)
-    return Subject(learner_of(summary), (), summary.actions is not None, has_contexts, *policies)
+    fixed = learner_of(summary), (), summary.actions is not None, has_contexts
+    return Subject(*fixed, *policies, reward=summary.reward)
+
+
+def metric_of(subject: Subject, statistics: RoundStatistics) -> RewardMeaning:
+    """Return what the mean reward is: `value` if a reward was neither 0 nor 1, or if the learner may abstain."""
+    abstains = subject.learner.abstention_reward is not None
+    return "value" if abstains or statistics.reward != statistics.correct else subject.reward
+
+
+_NAMES = {"accuracy": "accuracy", "clicks": "click rate", "value": "mean reward"}
+
+
+def metric_name(subject: Subject, statistics: RoundStatistics) -> str:
+    """Return the name of the mean reward in a sentence."""
+    return _NAMES[metric_of(subject, statistics)]
 
 
 def _cost_of(budget: Budget | None) -> float | None:

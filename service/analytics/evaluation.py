@@ -19,6 +19,7 @@ from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
 from service import costs, kernels
+from service.analytics.trust import trust_of
 from service.environment import Environment
 from service.errors import NotEvaluableError
 from service.models.model import Model
@@ -75,6 +76,7 @@ def valued(
 def policy_value(policy: str, label: str | None, sums: Valued, settings: Settings, largest: float) -> PolicyValue:
     """Return the values of a policy, given its sums over a log whose largest cost is `largest`."""
     found = evaluation_of(sums.rewards, settings, LEVEL)
+    trust = trust_of(found)
     return PolicyValue(
         policy=policy,
         label=label,
@@ -88,6 +90,8 @@ def policy_value(policy: str, label: str | None, sums: Valued, settings: Setting
         clipped_share=found.clipped_share,
         abstention=None if found.abstention is None else _abstention(found.abstention),
         cost=_cost(sums.costs, settings, largest),
+        trust=trust.word,
+        trust_reason=trust.reason,
         warnings=found.warnings,
     )
 

@@ -5,12 +5,14 @@ import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Literal, NamedTuple
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from service import costs
 from service.access.keys import Names
 from service.analytics import estimates
 from service.analytics.estimates import UNKNOWN, CountedModel, Estimate, Subject, counted_model, observed
+from service.analytics.uplift import uplift_of
 from service.analytics.verdicts import bound_of, verdict_of
 from service.environment import Environment
 from service.errors import NewerVersionError, StoreCorruptError, StoreError, WagerError
@@ -44,7 +46,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
     n, held, with_feedback = statistics.weighed, statistics.holdout_rounds, statistics.rounds - statistics.expired
     return schemas.StatisticsAnswer(
         model=stats.name,
-        metric=_metric_of(subject, statistics),
+        metric=estimates.metric_of(subject, statistics),
         verdict=schemas.VerdictAnswer(verdict=verdict.verdict, reason=verdict.reason),
         rounds=stats.round_count,
         fold_lag=estimates.fold_lag(stats),
@@ -74,6 +76,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         propensities=_histogram(PROPENSITY_BOUNDS, statistics.propensities, statistics.propensity_sum, n),
         delays=_histogram(DELAY_BOUNDS, statistics.delays, statistics.delay_seconds, with_feedback),
         holdout=_mean(observed(held, statistics.holdout_reward, statistics.holdout_squares)) if held else None,
+        uplift=uplift_of(subject, statistics),
     )
 
 
@@ -96,12 +99,6 @@ def _served_reward(statistics: RoundStatistics) -> Estimate:
 def _latest_reward(statistics: RoundStatistics) -> Estimate:
     latest = joined(statistics.latest)
     return observed(latest.rounds, latest.reward, latest.squares)
-
-
-def _metric_of(subject: Subject, statistics: RoundStatistics) -> Literal["accuracy", "reward"]:
-    """Return the name of the mean reward: `accuracy` if every reward is 0 or 1, and the learner cannot abstain."""
-    abstains = subject.learner.abstention_reward is not None
-    return "reward" if abstains or statistics.reward != statistics.correct else "accuracy"
 
 
 def _abstention(subject: Subject, statistics: RoundStatistics) -> schemas.AbstentionAnswer | None:
@@ -150,7 +147,7 @@ def _share(part: float, total: int) -> float | None:
 def _curve(subject: Subject, statistics: RoundStatistics, *, has_uniform: bool) -> schemas.CurveAnswer:
     """Return the curve, with the estimate for uniform draws and the theorem's bound up to each point."""
     curve, points = statistics.curve, list[schemas.CurvePoint]()
-    sums = [itertools.accumulate(column) for column in curve[2:]]
+    sums = [itertools.accumulate(column) for column in curve[2:-1]]
     for i, (rounds, reward, _, weights, weighted) in enumerate(zip(*sums, strict=True)):
         points.append(
             schemas.CurvePoint(
@@ -160,6 +157,7 @@ def _curve(subject: Subject, statistics: RoundStatistics, *, has_uniform: bool) 
                 cumulative=reward / rounds if rounds else None,
                 uniform=weighted / weights if weights and has_uniform else None,
                 bound=bound_of(subject, rounds).reward(rounds),
+                last_at=datetime.fromtimestamp(curve.moments[i], UTC),
             )
         )
     return schemas.CurveAnswer(rounds_per_point=curve.width, points=points)
@@ -268,7 +266,7 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
         predictions=stats.predictions,
         open_predictions=None,
         fold_lag=estimates.fold_lag(stats),
-        metric="accuracy",
+        metric=summary.reward,
         reward=_mean(UNKNOWN),
         latest=_mean(UNKNOWN),
         verdict=None,
@@ -280,7 +278,7 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
         return overview
     statistics, subject = model.statistics, estimates.subject_of_summary(summary)
     overview.open_predictions = estimates.open_predictions(model, now)
-    overview.metric = _metric_of(subject, statistics)
+    overview.metric = estimates.metric_of(subject, statistics)
     overview.reward, overview.latest = _mean(_served_reward(statistics)), _mean(_latest_reward(statistics))
     overview.verdict = verdict_of(subject, statistics).verdict
     overview.spark = _sparkline(statistics)

@@ -14,6 +14,7 @@ from service.analytics.estimates import (
     Subject,
     chance_of,
     label_value,
+    metric_name,
     observed,
 )
 from service.replicas.statistics import RoundStatistics
@@ -119,7 +120,7 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
     if not latest.weighed:
         return Verdict("exploring", "No recent round has a propensity with a finite weight.")
     found = _judged(_Case(subject, statistics, latest, latest.propensity / latest.weighed))
-    fall = _fall(statistics, latest)
+    fall = _fall(statistics, latest, metric_name(subject, statistics))
     if fall is not None:
         is_collapsed = found.verdict == "collapsed"
         found = Verdict("collapsed", f"{found.reason} {fall}") if is_collapsed else Verdict("dropped", fall)
@@ -188,7 +189,7 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
     earned, is_certain = case.earned, case.concentration >= CONCENTRATED
     best = _best({k: case.value_of(k) for k in _active(case.statistics)})
     served = f"{'Decisions are nearly certain' if is_certain else f'Decisions have a preference ({chosen})'}; "
-    served += f"the latest reward is {_shown(earned)}"
+    served += f"the latest {metric_name(case.subject, case.statistics)} is {_shown(earned)}"
     # A label's value is that of all rounds: if the world has become worse since, the latest reward alone is no match.
     if is_certain and best is not None and best[1].low > max(earned.high, case.served.high):
         constant = f"always {case.subject.name_of(best[0])!r} is worth {_shown(best[1])}"
@@ -209,8 +210,11 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
     return Verdict("leaning", f"{served}, which is not clearly above that of uniform draws yet.")
 
 
-def _fall(statistics: RoundStatistics, latest: Epoch) -> str | None:
-    """Return a sentence if the latest reward is clearly and far below that of an earlier stretch; otherwise None."""
+def _fall(statistics: RoundStatistics, latest: Epoch, name: str) -> str | None:
+    """Return a sentence if the latest mean is clearly and far below that of an earlier stretch; otherwise None.
+
+    `name` is what the sentence calls the mean.
+    """
     curve = statistics.curve
     most = min(max(LEAST_ROUNDS, sum(curve.rounds) // (STRETCHES + 1)), ENOUGH_ROUNDS)
     start, n = len(curve.rounds), 0
@@ -228,7 +232,7 @@ def _fall(statistics: RoundStatistics, latest: Epoch) -> str | None:
         return None
     first = statistics.uncounted + (end - size) * curve.width + 1
     stretch = f"rounds {first:,} to {first + size * curve.width - 1:,}"
-    lately = f"The reward of the last {now.rounds:,} rounds is {_shown(now)}"
+    lately = f"The {name} of the last {now.rounds:,} rounds is {_shown(now)}"
     return f"{lately}, but it was {_shown(best)} in {stretch} (intervals at {_DROP_LEVEL:.0%})."
 
 
@@ -270,6 +274,7 @@ _CONDITION = (
 )
 
 
+_WITHOUT_CLICK = " A mistake is a round without a click."
 _WITH_RULES = "The theorem is about the learner's own distribution, which the rules change."
 
 
@@ -294,4 +299,6 @@ def bound_of(subject: Subject, rounds: int) -> Bound:
     if learner.algorithm == "adahedge":
         return Bound(learner.bound(rounds), _OF_EXPERTS)
     mistakes = learner.bound(rounds) if learner.algorithm == "gaptron" and rounds else None
-    return Bound(None, _NO_NUMBER) if mistakes is None else Bound(mistakes, _CONDITION)
+    if mistakes is None:
+        return Bound(None, _NO_NUMBER)
+    return Bound(mistakes, _CONDITION + (_WITHOUT_CLICK if subject.reward == "clicks" else ""))

@@ -43,6 +43,7 @@ class Model:
     change_count: int = 0
     # number of the change that set the learner; predictions that have not seen that change have another one's evidence
     learner_since: int = 0
+    holdout_since: int = 0  # number of the change that set the holdout
     served_by: AnyLearner | None = None  # in a shadow's model, the learner that answers; otherwise None
     new_state: Literal["initial"] | FromSnapshot | None = None  # the state that the last change set, if any
     history_weight: int = 0  # see `Defined.history_weight`
@@ -83,8 +84,9 @@ class Model:
         check_closing(definition, learner)
         count = self.change_count + 1
         since = self.learner_since if change.learner is None else count
+        holdout_since = count if "holdout" in change.policies else self.holdout_since
         return Model(
-            *(self.key, definition, learner, retired, count, since),
+            *(self.key, definition, learner, retired, count, since, holdout_since),
             new_state=change.state,
             history_weight=weight,
             digests=self.digests + digest_after(self.digest, change.encode().encode()),

@@ -41,13 +41,22 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
 
 def policy_warnings(definition: ModelDefinition, retired: Collection[str]) -> list[str]:
     """Return one sentence for each policy that is likely wrong, beginning with its name."""
-    found = value_warnings(definition, retired)
+    found = [*_silence_warnings(definition), *value_warnings(definition, retired)]
     if definition.on_expiry == "drop" or definition.learn == "at_window_close":
         return found
     return [
         'learn: "on_arrival" counts feedback at once, but silence only after the window. With many open predictions, '
         'the model swings from label to label; choose "at_window_close".',
         *found,
+    ]
+
+
+def _silence_warnings(definition: ModelDefinition) -> list[str]:
+    if definition.reward != "clicks" or definition.on_expiry != "drop":
+        return []
+    return [
+        'on_expiry: "drop" makes no round of silence. If clients report only clicks, every round has one, so the click '
+        'rate is near 1 and the model learns nothing; choose "incorrect".'
     ]
 
 

@@ -127,10 +127,11 @@ def _after(base: Model, stored: StoredModel, count: int) -> Model:
     definition, retired, weight = after(Defined(base.definition, base.retired, base.history_weight), changes)
     is_same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
     learner = base.learner if is_same else build_learner(definition)
-    numbered = enumerate(changes, base.change_count + 1)
+    numbered = list(enumerate(changes, base.change_count + 1))
     since = max([number for number, change in numbered if change.learner is not None], default=base.learner_since)
+    held = max([number for number, change in numbered if "holdout" in change.policies], default=base.holdout_since)
     return Model(
-        *(stored.key, definition, learner, retired, count, since),
+        *(stored.key, definition, learner, retired, count, since, held),
         new_state=changes[-1].state,
         history_weight=weight,
         digests=_checked(stored, base.digests + digests_of(lines, base.digest)),

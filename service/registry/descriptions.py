@@ -39,7 +39,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         rounds_seen=stored.round_count,
         predictions=stored.predictions,
         correct=stored.correct,
-        reward=stored.correct + stored.partial,
+        total_reward=stored.correct + stored.partial,
         abstained=stored.abstained,
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],

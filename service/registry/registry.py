@@ -242,7 +242,7 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummar
         rounds_seen=listed.round_count,
         predictions=listed.predictions,
         correct=listed.correct,
-        reward=listed.correct + listed.partial,
+        total_reward=listed.correct + listed.partial,
         abstained=listed.abstained,
         label_count=summary.label_count,
     )

@@ -93,8 +93,13 @@ class Replica(LogFold):
                 state = await KeptFold(after, self._store, self._compute).state_at(change)
             else:
                 state = await state_after(self._store, self._compute, before, after, state)
-        self.statistics.use(after.choice.answers.choices, after.choice.active)
+        self._use_in_statistics(after)
         return state
+
+    def _use_in_statistics(self, model: Model) -> None:
+        choice, holdout = model.choice, model.definition.holdout
+        share = 0.0 if holdout is None else holdout.fraction
+        self.statistics.use(choice.answers.choices, choice.active, share, model.holdout_since)
 
     def _note_rounds(self, rounds: LogRows, /) -> None:
         self.statistics.take(rounds.table, rounds.parts)
@@ -127,7 +132,7 @@ class Replica(LogFold):
             self._keep(await self._run(costs.FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = self.snapshot_changes = 0
             self.statistics.restart(b"", 0)
-            self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
+            self._use_in_statistics(self.model)
 
     async def _model_of(self, snapshot: Snapshot) -> Model | None:
         """Return the model of a snapshot; None, to load again, if the store may have lost some of these changes."""
@@ -157,5 +162,5 @@ class Replica(LogFold):
         self.change_count = self.snapshot_changes = snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
-        self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
+        self._use_in_statistics(self.model)
         return True

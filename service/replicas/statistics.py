@@ -44,6 +44,7 @@ from service.replicas.sums import (
     with_eligible,
     with_rounds,
 )
+from service.replicas.uplift_sums import NO_UPLIFT, ArmRows, UpliftSums, read_uplift, with_arms
 from service.store.records.layout import FEEDBACK, HOLDOUT
 from service.store.records.optional_fields import OptionalFields
 from service.store.records.outcomes import abstentions
@@ -65,6 +66,7 @@ rounds, are open."""
 _COUNT_AT_ONCE = 1024  # queued rounds are counted as soon as there are this many,
 _BYTES_AT_ONCE = 2**18  # or as soon as they have this many bytes
 _COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at", "flags")
+_UPLIFT_COLUMNS = ("changes_seen", "token")
 _MICRO = 1e6
 _NO_LABELS = np.zeros(0, np.int64)
 
@@ -99,6 +101,7 @@ class RoundStatistics:
     holdout_rounds: int = 0  # rounds of the holdout, which `by_label` to `answered_squares` leave out
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
+    uplift: UpliftSums = NO_UPLIFT
     costs: CostSums = NO_COST_SUMS
     cost_weight: float | None = None  # λ as it is now, in published statistics of a model with a budget
     retired: tuple[int, ...] = ()  # numbers of the retired labels among those that are counted individually
@@ -126,6 +129,7 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
             "chance": read_label_sums,
             "curve": read_curve,
             "latest": read_latest,
+            "uplift": read_uplift,
             "costs": read_costs,
         }
         counts = RoundStatistics(**fields | {name: read(fields[name]) for name, read in readers.items()})
@@ -182,16 +186,24 @@ class StatisticsAccumulator:
         except ValueError:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
-    def use(self, labels: int | None, active: BoolArray | None = None) -> None:
-        """Record the model's current labels, which may have changed, in the statistics.
+    def use(
+        self, labels: int | None, active: BoolArray | None = None, share: float = 0.0, since_change: int = 0
+    ) -> None:
+        """Record the model's current labels and holdout, which may have changed, in the statistics.
 
         Args:
             labels: K if the model answers one of K labels, else None.
             active: (K,), the mask of labels that are not retired; None if no label is retired.
+            share: the holdout's share of the requests; 0 without a holdout.
+            since_change: number of the change that set the holdout; its comparison counts from there.
         """
         retired = () if active is None else tuple(np.flatnonzero(active[:MOST_LABELS] == 0).tolist())
         if (self._counts.labels, self._counts.retired) != (labels, retired):
             self._counts = dataclasses.replace(self.counts(), labels=labels, retired=retired)
+        if (self._counts.uplift.share, self._counts.uplift.since_change) != (share, since_change):
+            counts = self.counts()
+            uplift = UpliftSums(since_change, counts.uncounted + counts.rounds + 1, share)
+            self._counts = dataclasses.replace(counts, uplift=uplift)
 
     def take(self, rounds: Table, parts: OptionalFields) -> None:
         """Queue a table of the next n rounds, and their optional parts, for counting."""
@@ -210,7 +222,8 @@ class StatisticsAccumulator:
         return self._counts
 
     def _count(self) -> None:
-        names = _COLUMNS if self._counts.labels is None else (*_COLUMNS, "output", "truth")
+        names = [*_COLUMNS, *(_UPLIFT_COLUMNS if self._counts.uplift.share else ())]
+        names += [] if self._counts.labels is None else ["output", "truth"]
         columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in names}
         truths = columns.get("truth", np.full(len(columns["reward"]), NO_LABEL))
         columns["abstained"] = abstentions(columns["reward"], truths)
@@ -268,12 +281,15 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         chance = with_chance(chance, reward[ours], p[ours], among[ours], known[ours])
         eligible = with_eligible(eligible, labels[weighed], mask[weighed], count)
     weight = np.divide(1.0, among * p, out=np.zeros(len(p)), where=known)
+    uplift = counts.uplift
+    if uplift.share:
+        uplift = with_arms(uplift, ArmRows(table["changes_seen"], table["token"], held, reward))
     return dataclasses.replace(
         counts,
         by_label=by_label,
         eligible=eligible,
         chance=chance,
-        curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
+        curve=extended_curve(counts.curve, CurveRows(ours, reward, weight, table["feedback_at"])),
         latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, uniform, labels)),
         answered=counts.answered + len(answered),
         answered_reward=added(counts.answered_reward, answered),
@@ -281,6 +297,7 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         holdout_rounds=counts.holdout_rounds + len(of_holdout),
         holdout_reward=added(counts.holdout_reward, of_holdout),
         holdout_squares=added(counts.holdout_squares, of_holdout * of_holdout),
+        uplift=uplift,
     )
 
 

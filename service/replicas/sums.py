@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, FloatArray, IntArray
+from service.store.records.outcomes import LATEST
 
 MOST_LABELS = 256
 """Labels with a number below this are counted individually; the rounds of all others are counted together."""
@@ -318,6 +319,7 @@ class RewardCurve(NamedTuple):
     squares: tuple[float, ...] = ()  # reward²
     weights: tuple[float, ...] = ()  # 1/(K p) for K eligible labels
     reward_weights: tuple[float, ...] = ()  # reward/(K p)
+    moments: tuple[float, ...] = ()  # latest feedback or expiry up to the end of the bucket, in seconds since the epoch
 
 
 NO_CURVE = RewardCurve()
@@ -329,10 +331,11 @@ class CurveRows(NamedTuple):
     counted: BoolArray  # (n,), whether the sums include a round
     reward: FloatArray  # (n,)
     weight: FloatArray  # (n,), 1/(K p) for K eligible labels, as for uniform draws; 0 if unknown
+    moment: FloatArray  # (n,), when the feedback came or the prediction expired, in seconds since the epoch
 
     def between(self, start: int, stop: int) -> "CurveRows":
         """Return rounds start … stop - 1."""
-        return CurveRows(self.counted[start:stop], self.reward[start:stop], self.weight[start:stop])
+        return CurveRows(*[column[start:stop] for column in self])  # type: ignore[arg-type]
 
 
 def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
@@ -351,12 +354,14 @@ def read_curve(fields: Any) -> RewardCurve:
     """Read a curve from decoded JSON.
 
     Raises:
-        ValueError, TypeError: if it is not as `RewardCurve` describes.
+        ValueError, TypeError: if it is not as `RewardCurve` describes, or a moment is one that rounds cannot have.
     """
     curve = RewardCurve(*fields)
     sizes = {len(column) for column in curve[2:]}
     if curve.width < 1 or sizes != {-(-curve.places // curve.width)} or max(sizes) > MOST_BUCKETS:
         raise ValueError("invalid curve")
+    if not all(early <= late for early, late in itertools.pairwise((0.0, *curve.moments, LATEST))):
+        raise ValueError("invalid moments of a curve")
     return curve
 
 
@@ -366,9 +371,17 @@ def _with_rows(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
     reward, weight = rows.reward[rows.counted], rows.weight[rows.counted]
     terms = (reward, reward * reward, weight, reward * weight)
     size = -(-places // curve.width)
-    sums = [_summed(column, size, bucket, term) for column, term in zip(curve[3:], terms, strict=True)]
+    sums = [_summed(column, size, bucket, term) for column, term in zip(curve[3:-1], terms, strict=True)]
     counts = _summed(tuple(map(float, curve.rounds)), size, bucket, np.ones(len(bucket)))
-    return RewardCurve(curve.width, places, tuple(map(int, counts)), *sums)
+    return RewardCurve(curve.width, places, tuple(map(int, counts)), *[*sums, _moments(curve, rows.moment)])
+
+
+def _moments(curve: RewardCurve, moment: FloatArray) -> tuple[float, ...]:
+    """Return the moments of the buckets with n more rounds; they never decrease, although clocks of workers differ."""
+    full, places = curve.places // curve.width, curve.places + len(moment)
+    latest = np.maximum.accumulate(np.concatenate((curve.moments[-1:], moment)))[-len(moment) :]
+    ends = np.minimum(np.arange(full + 1, -(-places // curve.width) + 1) * curve.width, places)
+    return (*curve.moments[:full], *latest[ends - curve.places - 1].tolist())
 
 
 def _summed(column: tuple[float, ...], size: int, bucket: IntArray, terms: FloatArray) -> tuple[float, ...]:
@@ -380,5 +393,5 @@ def _summed(column: tuple[float, ...], size: int, bucket: IntArray, terms: Float
 
 def _halved(curve: RewardCurve) -> RewardCurve:
     """Join each pair of neighbours of a full curve."""
-    joined = [tuple(a + b for a, b in zip(column[::2], column[1::2], strict=True)) for column in curve[2:]]
-    return RewardCurve(2 * curve.width, curve.places, *joined)  # type: ignore[arg-type]
+    joined = [tuple(a + b for a, b in zip(column[::2], column[1::2], strict=True)) for column in curve[2:-1]]
+    return RewardCurve(2 * curve.width, curve.places, *[*joined, curve.moments[1::2]])  # type: ignore[arg-type]

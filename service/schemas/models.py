@@ -97,6 +97,10 @@ class Freshness(Body):
 SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0  # seconds
 
 
+RewardMeaning = Literal["accuracy", "clicks", "value"]
+"""What the mean reward is: the share of right answers, the click rate, or a mean value."""
+
+
 class Policies(Body):
     """The policies of a model. `PATCH /models/{name}` can change each of them."""
 
@@ -114,6 +118,10 @@ class Policies(Body):
     """When feedback becomes a round. At window close, feedback that arrives early has no advantage over silence, so it
     is the default of a request that sets `on_expiry` to other than `drop`. With `on_arrival`, such a model follows
     clicks for a whole window before it learns from silence, and has a warning."""
+    reward: RewardMeaning = "accuracy"
+    """What a reward of 1 means, for the words of statistics and verdicts: a right answer (`accuracy`), a click or
+    another action of the user (`clicks`), or the largest `value`, such as revenue as a share of the highest price. It
+    changes nothing that the model learns."""
     retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
     """The minimum number of latest rounds that the log keeps, for reading and replay."""
     retain_seconds: Annotated[float, Field(ge=60, le=100 * 366 * 86_400)] | None = None
@@ -239,7 +247,7 @@ class _ModelFields(Policies, _Subject):
     """The number of predictions, with or without feedback."""
     correct: int
     """The number of rounds with a correct answer."""
-    reward: Annotated[float, Field(examples=[871.0])]
+    total_reward: Annotated[float, Field(examples=[871.0])]
     """The sum of the rewards of the rounds; a correct answer has reward 1."""
     abstained: Annotated[int, Field(examples=[0])]
     """The number of rounds whose answer abstained: neither correct nor wrong."""

@@ -66,6 +66,11 @@ class PolicyValue(Answer):
     `abstention_cost` c."""
     cost: Annotated[EstimateAnswer | None, Field(examples=[None])] = None
     """The mean cost of its answers by `snips`, over the rounds with a known cost; null if no round has one."""
+    trust: Literal["yes", "care", "no"]
+    """Whether to trust the first estimate. With `care`, read the conservative interval, `low` and `high`, as well; with
+    `no`, nothing else."""
+    trust_reason: str
+    """Why, in one sentence."""
     warnings: Annotated[list[str], Field(examples=[[]])]
     """What speaks against the estimates, in plain words. Empty if nothing does."""
 

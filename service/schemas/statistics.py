@@ -1,10 +1,11 @@
 """Schemas of `GET /models/{name}/statistics` and `GET /statistics`."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.schemas.models import Answer, UnreadableModel
+from service.schemas.models import Answer, RewardMeaning, UnreadableModel
 
 VerdictWord = Literal["exploring", "leaning", "converged", "at_chance", "dropped", "collapsed"]
 
@@ -94,6 +95,9 @@ class CurvePoint(Answer):
     """The estimated reward of uniform draws over all rounds up to here; null if that over all rounds has no mean."""
     bound: float | None
     """The mean reward that the theorem proves up to here, if a comparator has no loss; null if it proves no number."""
+    last_at: datetime
+    """When the last of these rounds got its feedback or expired; for an imported round, when it was imported. Never
+    earlier than at the point before."""
 
 
 class CurveAnswer(Answer):
@@ -163,12 +167,57 @@ class CostAnswer(Answer):
     """The mean cost to stay within; null without a budget."""
 
 
+class DifferenceAnswer(Answer):
+    """A difference with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float | None
+    """Null if the interval has no upper end, because the holdout's mean may be 0."""
+
+
+class SampleRatioAnswer(Answer):
+    """Whether the share of the holdout among the counted requests is the one that the model asks for."""
+
+    expected: float
+    """The `fraction` of the model's holdout."""
+    observed: float | None
+    """The share of the counted requests; null without any."""
+    p_value: float
+    """The probability, at most, of ever seeing so large a deviation by chance, however often it is looked at."""
+    ok: bool
+    """Whether the p-value is at least 0.001. If not, the two arms do not have the same kind of rounds."""
+    note: Annotated[str | None, Field(examples=[None])]
+    """What may have gone wrong; null if nothing has."""
+
+
+class UpliftAnswer(Answer):
+    """How much better the answers served are than the holdout's, over the same stretch of the log."""
+
+    since_round: int
+    """The first round that counts: the last change of the holdout came before it. Of the later rounds, those count
+    whose predictions had seen this change."""
+    served: MeanAnswer
+    holdout: MeanAnswer
+    difference: Annotated[DifferenceAnswer | None, Field(examples=[{"value": 0.03, "low": 0.01, "high": 0.05}])]
+    """The mean served minus the holdout's; null until both have a round."""
+    relative: Annotated[DifferenceAnswer | None, Field(examples=[{"value": 0.142, "low": 0.091, "high": 0.196}])]
+    """The difference divided by the holdout's mean: 0.1 means 10 % better. Null if this mean is 0 or unknown."""
+    chance_better: Annotated[float | None, Field(examples=[0.999])]
+    """The probability that the mean served exceeds the holdout's, from 0.0001 to 0.9999; null until both have a
+    round."""
+    sentence: str
+    """What all this says, in plain words."""
+    sample_ratio: SampleRatioAnswer
+
+
 class StatisticsAnswer(Answer):
     """What the rounds of a model say. Workers publish the sums every few seconds."""
 
     model: str
-    metric: Literal["accuracy", "reward"]
-    """`accuracy` if every reward was 0 or 1."""
+    metric: RewardMeaning
+    """What the mean reward is: as the model's `reward` says, or `value` if a reward was neither 0 nor 1, or if the
+    learner may abstain."""
     verdict: VerdictAnswer
     rounds: int
     """The number of rounds in the log."""
@@ -213,6 +262,8 @@ class StatisticsAnswer(Answer):
     """Seconds from a prediction to its feedback."""
     holdout: Annotated[MeanAnswer | None, Field(examples=[None])]
     """The reward of the holdout's rounds; null without any."""
+    uplift: Annotated[UpliftAnswer | None, Field(examples=[None])]
+    """The comparison with the holdout that the model has now; null without one, and before its first round."""
 
 
 class ModelOverview(Answer):
@@ -227,7 +278,8 @@ class ModelOverview(Answer):
     open_predictions: int | None
     """Null if the statistics cannot be read."""
     fold_lag: int
-    metric: Literal["accuracy", "reward"]
+    metric: RewardMeaning
+    """As in `GET /models/{name}/statistics`."""
     reward: MeanAnswer
     """The mean reward of the answers served, without the holdout."""
     latest: MeanAnswer

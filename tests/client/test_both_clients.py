@@ -31,7 +31,7 @@ _MODEL: dict[str, Any] = {
     "created_at": "2027-01-16T08:00:00Z",
     "rounds_seen": 0,
 }
-_MODEL |= {"predictions": 0, "correct": 0, "reward": 0.0}
+_MODEL |= {"predictions": 0, "correct": 0, "total_reward": 0.0}
 _LINE: dict[str, Any] = {"round": 1, "prediction_id": "m:p", "outcome": "feedback", "context": {}, "rounds_seen": 0}
 _LINE |= {"predicted_at": "2027-01-16T08:00:00Z", "feedback_at": "2027-01-16T08:00:00Z"}
 _DECISION: dict[str, Any] = {

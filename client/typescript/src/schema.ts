@@ -1225,6 +1225,13 @@ export interface components {
              * @description The mean reward that the theorem proves up to here, if a comparator has no loss; null if it proves no number.
              */
             bound: number | null;
+            /**
+             * Last At
+             * Format: date-time
+             * @description When the last of these rounds got its feedback or expired; for an imported round, when it was imported. Never
+             *     earlier than at the point before.
+             */
+            last_at: string;
         };
         /**
          * DamageNote
@@ -1510,6 +1517,21 @@ export interface components {
              * @enum {string}
              */
             precision?: "float64" | "float32";
+        };
+        /**
+         * DifferenceAnswer
+         * @description A difference with its 95 % confidence interval.
+         */
+        DifferenceAnswer: {
+            /** Value */
+            value: number;
+            /** Low */
+            low: number;
+            /**
+             * High
+             * @description Null if the interval has no upper end, because the holdout's mean may be 0.
+             */
+            high: number | null;
         };
         /**
          * EstimateAnswer
@@ -2443,6 +2465,15 @@ export interface components {
              */
             learn?: "on_arrival" | "at_window_close";
             /**
+             * Reward
+             * @description What a reward of 1 means, for the words of statistics and verdicts: a right answer (`accuracy`), a click or
+             *     another action of the user (`clicks`), or the largest `value`, such as revenue as a share of the highest price. It
+             *     changes nothing that the model learns.
+             * @default accuracy
+             * @enum {string}
+             */
+            reward?: "accuracy" | "clicks" | "value";
+            /**
              * Retain Rounds
              * @description The minimum number of latest rounds that the log keeps, for reading and replay.
              * @default 100000
@@ -2540,11 +2571,11 @@ export interface components {
              */
             correct: number;
             /**
-             * Reward
+             * Total Reward
              * @description The sum of the rewards of the rounds; a correct answer has reward 1.
              * @example 871
              */
-            reward: number;
+            total_reward: number;
             /**
              * Abstained
              * @description The number of rounds whose answer abstained: neither correct nor wrong.
@@ -2661,6 +2692,15 @@ export interface components {
              * @enum {string}
              */
             learn?: "on_arrival" | "at_window_close";
+            /**
+             * Reward
+             * @description What a reward of 1 means, for the words of statistics and verdicts: a right answer (`accuracy`), a click or
+             *     another action of the user (`clicks`), or the largest `value`, such as revenue as a share of the highest price. It
+             *     changes nothing that the model learns.
+             * @default accuracy
+             * @enum {string}
+             */
+            reward?: "accuracy" | "clicks" | "value";
             /**
              * Retain Rounds
              * @description The minimum number of latest rounds that the log keeps, for reading and replay.
@@ -2779,9 +2819,10 @@ export interface components {
             fold_lag: number;
             /**
              * Metric
+             * @description As in `GET /models/{name}/statistics`.
              * @enum {string}
              */
-            metric: "accuracy" | "reward";
+            metric: "accuracy" | "clicks" | "value";
             /** @description The mean reward of the answers served, without the holdout. */
             reward: components["schemas"]["MeanAnswer"];
             /** @description The mean reward of the last 1,000 to 2,000 rounds. */
@@ -2831,6 +2872,14 @@ export interface components {
              * @enum {string}
              */
             learn?: "on_arrival" | "at_window_close";
+            /**
+             * Reward
+             * @description What a reward of 1 means, for the words of statistics and verdicts: a right answer (`accuracy`), a click or
+             *     another action of the user (`clicks`), or the largest `value`, such as revenue as a share of the highest price. It
+             *     changes nothing that the model learns.
+             * @enum {string}
+             */
+            reward?: "accuracy" | "clicks" | "value";
             /**
              * Retain Rounds
              * @description The minimum number of latest rounds that the log keeps, for reading and replay.
@@ -2951,6 +3000,15 @@ export interface components {
              */
             learn?: "on_arrival" | "at_window_close";
             /**
+             * Reward
+             * @description What a reward of 1 means, for the words of statistics and verdicts: a right answer (`accuracy`), a click or
+             *     another action of the user (`clicks`), or the largest `value`, such as revenue as a share of the highest price. It
+             *     changes nothing that the model learns.
+             * @default accuracy
+             * @enum {string}
+             */
+            reward?: "accuracy" | "clicks" | "value";
+            /**
              * Retain Rounds
              * @description The minimum number of latest rounds that the log keeps, for reading and replay.
              * @default 100000
@@ -3048,11 +3106,11 @@ export interface components {
              */
             correct: number;
             /**
-             * Reward
+             * Total Reward
              * @description The sum of the rewards of the rounds; a correct answer has reward 1.
              * @example 871
              */
-            reward: number;
+            total_reward: number;
             /**
              * Abstained
              * @description The number of rounds whose answer abstained: neither correct nor wrong.
@@ -3236,6 +3294,18 @@ export interface components {
              * @example null
              */
             cost?: components["schemas"]["EstimateAnswer"] | null;
+            /**
+             * Trust
+             * @description Whether to trust the first estimate. With `care`, read the conservative interval, `low` and `high`, as well; with
+             *     `no`, nothing else.
+             * @enum {string}
+             */
+            trust: "yes" | "care" | "no";
+            /**
+             * Trust Reason
+             * @description Why, in one sentence.
+             */
+            trust_reason: string;
             /**
              * Warnings
              * @description What speaks against the estimates, in plain words. Empty if nothing does.
@@ -3672,6 +3742,38 @@ export interface components {
             };
         };
         /**
+         * SampleRatioAnswer
+         * @description Whether the share of the holdout among the counted requests is the one that the model asks for.
+         */
+        SampleRatioAnswer: {
+            /**
+             * Expected
+             * @description The `fraction` of the model's holdout.
+             */
+            expected: number;
+            /**
+             * Observed
+             * @description The share of the counted requests; null without any.
+             */
+            observed: number | null;
+            /**
+             * P Value
+             * @description The probability, at most, of ever seeing so large a deviation by chance, however often it is looked at.
+             */
+            p_value: number;
+            /**
+             * Ok
+             * @description Whether the p-value is at least 0.001. If not, the two arms do not have the same kind of rounds.
+             */
+            ok: boolean;
+            /**
+             * Note
+             * @description What may have gone wrong; null if nothing has.
+             * @example null
+             */
+            note: string | null;
+        };
+        /**
          * ShadowAnswer
          * @description A shadow: a learner that learns from the same rounds as the model, without answering.
          */
@@ -3912,10 +4014,11 @@ export interface components {
             model: string;
             /**
              * Metric
-             * @description `accuracy` if every reward was 0 or 1.
+             * @description What the mean reward is: as the model's `reward` says, or `value` if a reward was neither 0 nor 1, or if the
+             *     learner may abstain.
              * @enum {string}
              */
-            metric: "accuracy" | "reward";
+            metric: "accuracy" | "clicks" | "value";
             verdict: components["schemas"]["VerdictAnswer"];
             /**
              * Rounds
@@ -4009,6 +4112,11 @@ export interface components {
              * @example null
              */
             holdout: components["schemas"]["MeanAnswer"] | null;
+            /**
+             * @description The comparison with the holdout that the model has now; null without one, and before its first round.
+             * @example null
+             */
+            uplift: components["schemas"]["UpliftAnswer"] | null;
         };
         /**
          * StatisticsList
@@ -4068,6 +4176,51 @@ export interface components {
             name: string;
             /** @description The problem that `GET /models/{name}` returns. */
             problem: components["schemas"]["Problem"];
+        };
+        /**
+         * UpliftAnswer
+         * @description How much better the answers served are than the holdout's, over the same stretch of the log.
+         */
+        UpliftAnswer: {
+            /**
+             * Since Round
+             * @description The first round that counts: the last change of the holdout came before it. Of the later rounds, those count
+             *     whose predictions had seen this change.
+             */
+            since_round: number;
+            served: components["schemas"]["MeanAnswer"];
+            holdout: components["schemas"]["MeanAnswer"];
+            /**
+             * @description The mean served minus the holdout's; null until both have a round.
+             * @example {
+             *       "high": 0.05,
+             *       "low": 0.01,
+             *       "value": 0.03
+             *     }
+             */
+            difference: components["schemas"]["DifferenceAnswer"] | null;
+            /**
+             * @description The difference divided by the holdout's mean: 0.1 means 10 % better. Null if this mean is 0 or unknown.
+             * @example {
+             *       "high": 0.196,
+             *       "low": 0.091,
+             *       "value": 0.142
+             *     }
+             */
+            relative: components["schemas"]["DifferenceAnswer"] | null;
+            /**
+             * Chance Better
+             * @description The probability that the mean served exceeds the holdout's, from 0.0001 to 0.9999; null until both have a
+             *     round.
+             * @example 0.999
+             */
+            chance_better: number | null;
+            /**
+             * Sentence
+             * @description What all this says, in plain words.
+             */
+            sentence: string;
+            sample_ratio: components["schemas"]["SampleRatioAnswer"];
         };
         /**
          * VectorField

@@ -330,14 +330,15 @@ _CHANGES: list[dict[str, Any]] = [
     {"mode": "logging"}, {"mode": "frozen"}, {"mode": "online"}, {"holdout": {"fraction": 0.5, "policy": "uniform"}},
     {"holdout": {"fraction": 0.25, "policy": {"label": "red"}}}, {"labels": {"retire": ["red"]}},
     {"holdout": None, "labels": {"retire": ["red"], "add": ["grey"]}}, {"freshness": {"max_lag_seconds": 2.5}},
-    {"freshness": {}}, {"rules": {"floor": {"blue": 0.1}}}, {"rules": {"floor": {"blue": 0.1}, "cap": {}}},
+    {"freshness": {}}, {"reward": "clicks"}, {"reward": "rating"},
+    {"rules": {"floor": {"blue": 0.1}}}, {"rules": {"floor": {"blue": 0.1}, "cap": {}}},
     {"labels": {"retire": ["blue"]}}, {"rules": None}, {},
     {"labels": {}}, {"labels": None}, {"mode": "online"}, {"window_seconds": 60.0},
 ]  # fmt: skip
 
 
 async def _patches(play: Play) -> None:
-    name = await play.create("p", labels=LABELS, features=DENSE)
+    name = await play.create("p", labels=LABELS, features=DENSE, reward="value")
     stale = (await play.send("GET", f"/models/{name}")).headers["etag"]
     for body in _CHANGES:
         fresh = (await play.send("GET", f"/models/{name}")).headers["etag"]

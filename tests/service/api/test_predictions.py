@@ -153,7 +153,7 @@ async def test_a_reward_is_recorded_once_and_then_a_duplicate(api: Api) -> None:
     (line,) = await api.rounds()
     assert (line["outcome"], line["correct"], line["reward"], line["true_label"]) == ("feedback", None, 0.25, None)
     model = await api.model()
-    assert (model["correct"], model["reward"]) == (0, 0.25)
+    assert (model["correct"], model["total_reward"]) == (0, 0.25)
 
 
 @pytest.mark.parametrize("reward", [0, 1])
@@ -200,7 +200,7 @@ async def test_an_expired_prediction_is_a_round_of_its_own_kind(store_url: str, 
             0.5,
         )
         problem_of(await api.judge(first, correct=True), 404, "prediction-expired", "prediction_id")
-        assert (await api.model())["reward"] == 1.5
+        assert (await api.model())["total_reward"] == 1.5
         samples = await scrape(client)
         assert value(samples, "wager_feedback_total", model=name, status="recorded") == 1
         assert value(samples, "wager_expired_rounds_total", model=name) == 1

@@ -23,6 +23,7 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 _MODES = st.sampled_from(["online", "frozen", "logging"])
+_HOLDOUTS = st.sampled_from([None, {"fraction": 0.1, "policy": "uniform"}])
 _LEARNERS = st.sampled_from([{"algorithm": "fastcb"}, {"algorithm": "gaptron", "loss": "hinge"}])
 
 
@@ -49,7 +50,7 @@ def stored(changes: Sequence[dict[str, Any]], labels: Sequence[str] = ("a", "b")
 def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     labels, retired, changes = ["a", "b"], set[str](), list[dict[str, Any]]()
     for number in range(draw(st.integers(0, 12))):
-        match draw(st.integers(0, 3)):
+        match draw(st.integers(0, 4)):
             case 0:
                 added = [f"l{number}-{i}" for i in range(draw(st.integers(1, 3)))]
                 gone = draw(st.sets(st.sampled_from([each for each in labels if each not in retired]), max_size=1))
@@ -58,6 +59,8 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
             case 1:
                 changes.append({"policies": {"mode": draw(_MODES), "window_seconds": draw(st.floats(1.0, 9.0))}})
             case 2:
+                changes.append({"policies": {"holdout": draw(_HOLDOUTS)}})
+            case 3:
                 changes.append({"policies": {"retain_rounds": draw(st.integers(0, 9))}, "state": "initial"})
             case _:
                 changes.append({"learner": draw(_LEARNERS), "state": "initial"})

@@ -39,6 +39,7 @@ def table(n: int, seed: int = 1) -> Table:
     rows["flags"] = np.where(rng.random(n) < 0.2, HOLDOUT, 0)
     rows["predicted_at"] = START + 10.0 * np.arange(n)
     rows["feedback_at"] = rows["predicted_at"] + rng.choice([0.0, 1.0, 5000.0], n) * rng.random(n)
+    rows["changes_seen"], rows["token"] = rng.integers(0, 2, n), rng.choice([-1, 0, 1, 3 << 16], n)
     return rows
 
 
@@ -135,6 +136,8 @@ def test_the_curve_covers_the_log_in_equal_buckets(n: int) -> None:
         assert curve.rounds[b] == len(rows)
         assert curve.rewards[b] == pytest.approx(rows["reward"].sum())
         assert curve.squares[b] == pytest.approx((rows["reward"] ** 2).sum())
+        assert curve.moments[b] == ROWS["feedback_at"][: some.stop].max()
+    assert list(curve.moments) == sorted(curve.moments)
 
 
 @pytest.mark.parametrize("n", [1, EPOCH, EPOCH + 1, 2 * EPOCH, 4_321])
@@ -157,6 +160,24 @@ def test_the_holdout_is_counted_apart() -> None:
     assert sum(counts.by_label.rounds) == sum(counts.curve.rounds)
 
 
+def test_both_arms_count_what_has_seen_the_holdout() -> None:
+    """A change of the holdout begins again, at the place of the log where it was made, whatever is queued."""
+    counting = statistics()
+    counting.use(K, share=0.1)
+    take(counting, ROWS[:1000])
+    before = counting.counts().uplift
+    assert (before.since_round, before.served.rounds + before.holdout.rounds) == (1, 1000)
+    take(counting, ROWS[1000:1300])
+    counting.use(K, share=0.2, since_change=1)
+    take(counting, ROWS[1300:])
+    found = counting.counts().uplift
+    assert (found.since_change, found.since_round, found.share) == (1, 1301, 0.2)
+    for arm, mask in ((found.served, OURS), (found.holdout, ~OURS)):
+        rows = ROWS[1300:][(mask & (ROWS["changes_seen"] == 1))[1300:]]
+        assert (arm.rounds, arm.requests) == (len(rows), (rows["token"] != 1).sum())
+        assert [arm.reward, arm.squares] == pytest.approx([rows["reward"].sum(), (rows["reward"] ** 2).sum()])
+
+
 @pytest.mark.parametrize(("step", "n"), [(1, 400), (37, 3000), (999, 3000)])
 def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> None:
     """Every bit is the same, however the log is divided, and after passes through the store; no sum decreases.
@@ -164,6 +185,8 @@ def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> 
     Prometheus reads a decreasing counter as a restart.
     """
     once, cut, before = statistics(), statistics(), [0.0] * 3
+    for each in (once, cut):
+        each.use(K, share=0.2, since_change=1)
     once.take(ROWS[:n], OptionalFields(ELIGIBLE[:n]))
     whole = once.counts()
     for start in range(0, n, step):
@@ -177,6 +200,7 @@ def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> 
         if start % 7 == 0:
             cut = statistics()
             cut.restart(counts.encode(), start + step)
+            cut.use(K, share=0.2, since_change=1)
     assert cut.counts() == whole == decode_statistics(whole.encode())
 
 
@@ -226,8 +250,10 @@ def test_statistics_of_a_newer_version_are_unknown(monkeypatch: pytest.MonkeyPat
 
 
 BROKEN: list[dict[str, Any]] = [{"delays": 1}, {"propensities": 0.5}, {"curve": [1, 1]}, {"by_label": 1}]
-BROKEN += [{"latest": []}]
-BROKEN += [{"curve": [0, 0, [], [], [], [], []]}, {"curve": [1, 2, [1], [1], [1], [1], [1]]}, {"by_label": [[1]] * 8}]
+BROKEN += [{"latest": []}, {"uplift": [0, 1, 0.1, [0] * 4]}, {"uplift": [0, 1, 1.5, [0] * 4, [0] * 4]}]
+BROKEN += [{"uplift": [0, 1, 0.1, [0] * 3 + [-1.0], [0] * 4]}, {"curve": [1, 1, *[[1]] * 5, [-1.0]]}]
+BROKEN += [{"curve": [1, 2, *[[1, 1]] * 5, [2.0, 1.0]]}, {"curve": [1, 1, *[[1]] * 5, [1e300]]}]
+BROKEN += [{"curve": [0, 0, *[[]] * 6]}, {"curve": [1, 2, *[[1]] * 6]}, {"by_label": [[1]] * 8}]
 
 
 @pytest.mark.parametrize("fields", BROKEN, ids=str)

@@ -81,7 +81,7 @@ def counted(lines: list[Any]) -> Counted:
 
 
 def of_model(model: Any) -> Counted:
-    assert model["reward"] == pytest.approx(model["correct"] + REWARD * model["abstained"])
+    assert model["total_reward"] == pytest.approx(model["correct"] + REWARD * model["abstained"])
     return Counted(model["correct"], model["rounds_seen"] - model["correct"] - model["abstained"], model["abstained"])
 
 
@@ -149,7 +149,7 @@ async def of_statistics(seen: Seen) -> Counted:
     await publish(seen.store, seen.api.name)
     found = await statistics(seen.client, seen.api.name)
     abstention, rounds = found["abstention"], found["rounds"]
-    assert (found["metric"], abstention["accuracy"]["rounds"]) == ("reward", rounds - abstention["rounds"])
+    assert (found["metric"], abstention["accuracy"]["rounds"]) == ("value", rounds - abstention["rounds"])
     assert abstention["rate"] == abstention["rounds"] / rounds
     assert abstention["cost"] == pytest.approx(COST * abstention["rounds"])
     assert found["reward"]["mean"] == pytest.approx(found["curve"]["points"][-1]["cumulative"])

@@ -1,0 +1,207 @@
+"""The comparison of the served answers with the holdout's: its interval, its odds, and whether it can be trusted.
+
+Every formula is for rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that gives their
+mean the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import FloatArray
+from learners.evaluation.intervals import Interval, wilson
+from service.analytics.estimates import LEVEL, Subject, metric_name, metric_of, observed
+from service.replicas.statistics import RoundStatistics
+from service.replicas.uplift_sums import ArmSums, UpliftSums
+from service.schemas.models import RewardMeaning
+from service.schemas.statistics import DifferenceAnswer, MeanAnswer, SampleRatioAnswer, UpliftAnswer
+
+LEAST_ROUNDS = 100  # of each arm; with fewer, the sentence says that it is too early
+ALARM = 0.001  # a smaller p-value of the sample ratio is an alarm
+_SUREST = 0.9999  # the largest probability stated: the assumptions are not surer
+_STEPS, _WIDTH = 2_048, 12.0  # of the quadrature: points, and standard deviations on each side
+
+
+class Arm(NamedTuple):
+    """The rounds of one arm, expressed in rounds with a reward of 0 or 1."""
+
+    mean: float
+    rounds: float
+
+    @property
+    def interval(self) -> Interval:
+        """Wilson's score interval of the mean."""
+        return wilson(min(self.mean * self.rounds, self.rounds), self.rounds, LEVEL)
+
+
+def arm_of(sums: ArmSums) -> Arm:
+    """Return an arm with at least one round.
+
+    A round with reward 1 and one with reward 0 are added to estimate the variance, so that it is never 0.
+    """
+    total = min(sums.reward, float(sums.rounds))
+    n, squares = sums.rounds + 2, min(sums.squares, total)
+    mean = (total + 1.0) / n
+    return Arm(total / sums.rounds, sums.rounds * (mean - mean * mean) / ((squares + 1.0) / n - mean * mean))
+
+
+def difference_of(served: Arm, holdout: Arm) -> Interval:
+    """Return the hybrid score interval of the difference of two means.
+
+    Robert G. Newcombe, "Interval estimation for the difference between independent proportions", Statistics in Medicine
+    1998, method 10.
+    """
+    (low, high), (least, most) = served.interval, holdout.interval
+    difference = served.mean - holdout.mean
+    return Interval(
+        difference - math.hypot(served.mean - low, most - holdout.mean),
+        difference + math.hypot(high - served.mean, holdout.mean - least),
+    )
+
+
+def ratio_of(served: Arm, holdout: Arm) -> Interval:
+    """Return the interval of the ratio of two means, of which the holdout's is above 0.
+
+    Allan Donner, G. Y. Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+    Statistical Methods in Medical Research 2012. Each end r solves (m - r h)² = (m - its end)² + r² (h - its end)². So
+    the interval has 1 if and only if that of the difference has 0. The upper end may be infinite.
+    """
+    m, h = served.mean, holdout.mean
+    (low, high), (least, most) = served.interval, holdout.interval
+    a, b, c = most * (2.0 * h - most), m * h, low * (2.0 * m - low)
+    lower = c / (b + math.sqrt(max(0.0, b * b - a * c))) if c > 0.0 else 0.0
+    a, c = least * (2.0 * h - least), high * (2.0 * m - high)
+    upper = (b + math.sqrt(max(0.0, b * b - a * c))) / a if a > 0.0 else math.inf
+    return Interval(lower, upper)
+
+
+def chance_better(served: Arm, holdout: Arm) -> float:
+    """Return the probability that the served mean exceeds the holdout's, if both have a uniform prior.
+
+    The posteriors are independent beta distributions. Their logits have smooth densities with thin tails, whose sums
+    over equal steps are accurate: Lloyd N. Trefethen, J. A. C. Weideman, "The exponentially convergent trapezoidal
+    rule", SIAM Review 2014.
+    """
+    shapes = [(1.0 + arm.mean * arm.rounds, 1.0 + (1.0 - arm.mean) * arm.rounds) for arm in (served, holdout)]
+    centres = [math.log(a / b) for a, b in shapes]
+    spreads = [_WIDTH * math.sqrt(1.0 / a + 1.0 / b) for a, b in shapes]
+    ends = [centre + sign * spread for centre, spread in zip(centres, spreads, strict=True) for sign in (-1.0, 1.0)]
+    logits = np.linspace(min(ends), max(ends), _STEPS)
+    ours, theirs = [_density(logits, *shape) for shape in shapes]
+    below = np.cumsum(theirs) - theirs / 2.0
+    return float(min(_SUREST, max(1.0 - _SUREST, (ours * below).sum())))
+
+
+def _density(logits: FloatArray, a: float, b: float) -> FloatArray:
+    """Return the density of the logit of a beta distribution at equal steps, so scaled that its sum is 1."""
+    log = -a * np.logaddexp(0.0, -logits) - b * np.logaddexp(0.0, logits)
+    density = np.exp(log - log.max())
+    return np.asarray(density / density.sum())
+
+
+def sample_ratio_p(held: int, requests: int, share: float) -> float:
+    """Return the p-value of a number of held-out requests, of which each was held out with probability `share`.
+
+    It is the inverse of the likelihood ratio of a uniform mixture of shares, so it holds at every look, without a
+    correction: Michael Lindon, Alan Malek, "Anytime-valid inference for multinomial count data", NeurIPS 2022.
+    """
+    others = requests - held
+    mixture = math.lgamma(held + 1.0) + math.lgamma(others + 1.0) - math.lgamma(requests + 2.0)
+    return math.exp(min(0.0, held * math.log(share) + others * math.log1p(-share) - mixture))
+
+
+def uplift_of(subject: Subject, statistics: RoundStatistics) -> UpliftAnswer | None:
+    """Return the comparison of a model with its holdout; None without a holdout, or without a round that counts."""
+    sums = statistics.uplift
+    if not sums.served.rounds + sums.holdout.rounds:
+        return None
+    answer = UpliftAnswer(
+        since_round=sums.since_round,
+        served=_mean(sums.served),
+        holdout=_mean(sums.holdout),
+        difference=None,
+        relative=None,
+        chance_better=None,
+        sentence="",
+        sample_ratio=_sample_ratio(subject, sums),
+    )
+    if sums.served.rounds and sums.holdout.rounds:
+        _compare(answer, arm_of(sums.served), arm_of(sums.holdout))
+    answer.sentence = _sentence(answer, metric_name(subject, statistics), metric_of(subject, statistics))
+    return answer
+
+
+def _compare(answer: UpliftAnswer, served: Arm, holdout: Arm) -> None:
+    low, high = difference_of(served, holdout)
+    answer.difference = DifferenceAnswer(value=served.mean - holdout.mean, low=low, high=high)
+    answer.chance_better = chance_better(served, holdout)
+    if holdout.mean > 0.0:
+        low, high = ratio_of(served, holdout)
+        value, most = served.mean / holdout.mean - 1.0, high - 1.0 if math.isfinite(high) else None
+        answer.relative = DifferenceAnswer(value=value, low=low - 1.0, high=most)
+
+
+def _mean(sums: ArmSums) -> MeanAnswer:
+    return MeanAnswer(**observed(sums.rounds, sums.reward, sums.squares)._asdict())
+
+
+def _sample_ratio(subject: Subject, sums: UpliftSums) -> SampleRatioAnswer:
+    held, requests = sums.holdout.requests, sums.served.requests + sums.holdout.requests
+    p_value = sample_ratio_p(held, requests, sums.share)
+    return SampleRatioAnswer(
+        expected=sums.share,
+        observed=held / requests if requests else None,
+        p_value=p_value,
+        ok=p_value >= ALARM,
+        note=None if p_value >= ALARM else f"{_CAUSES[subject.silence]} {_REMEDY}",
+    )
+
+
+_CAUSES = {
+    "drop": "Predictions without feedback make no round: feedback of one arm may be lost, or more frequent.",
+    "on_arrival": "Feedback counts at once, but silence only when its window closes: until then, an arm with more "
+    "feedback has more rounds.",
+    "at_window_close": "Predictions of one arm may be lost, or never activated.",
+}
+_REMEDY = "Imported rounds may also have another share. A change of the holdout starts a new comparison."
+
+
+def _sentence(answer: UpliftAnswer, name: str, metric: RewardMeaning) -> str:
+    ratio, difference, chance = answer.sample_ratio, answer.difference, answer.chance_better
+    if not ratio.ok:
+        return (
+            f"The comparison cannot be trusted: the holdout has {_percent(ratio.observed or 0.0)} of the counted "
+            f"requests, instead of {_percent(ratio.expected)}."
+        )
+    fewest = min(answer.served.rounds, answer.holdout.rounds)
+    if difference is None or chance is None or fewest < LEAST_ROUNDS:
+        least = "the holdout" if answer.holdout.rounds == fewest else "the model"
+        return f"It is too early to tell: {least} has {fewest:.0f} rounds here, and a comparison needs {LEAST_ROUNDS}."
+    odds = f"the chance that it is better is {_odds(chance)}."
+    if answer.relative is None or answer.relative.high is None:
+        value, interval = _in_points(difference, metric)
+    else:
+        value = _percent(abs(answer.relative.value))
+        interval = f"{_percent(answer.relative.low)} to {_percent(answer.relative.high)}"
+    if difference.low <= 0.0 <= (difference.high or 0.0):
+        return f"The {name} may be higher or lower than the holdout's (95 % interval {interval}); {odds}"
+    word = "higher" if difference.value > 0.0 else "lower"
+    return f"The {name} is {value} {word} than the holdout's (95 % interval {interval}); {odds}"
+
+
+def _in_points(difference: DifferenceAnswer, metric: RewardMeaning) -> tuple[str, str]:
+    """Return an absolute difference, and its interval, in words."""
+    scale, unit = (1.0, "") if metric == "value" else (100.0, " percentage points")
+    value, low, high = [scale * each for each in (abs(difference.value), difference.low, difference.high or 0.0)]
+    return f"{value:.3g}{unit}", f"{low:.3g} to {high:.3g}{unit}"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f} %"
+
+
+def _odds(chance: float) -> str:
+    if chance > 0.9994:
+        return "more than 99.9 %"
+    return "less than 0.1 %" if chance < 0.0006 else _percent(chance)
