@@ -17,7 +17,7 @@ from service.access.keys import Names
 from service.analytics.overviews import read_overview
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import InvalidInputError, StoreError
+from service.errors import InvalidInputError, StoreError, StoreUnavailableError
 from service.models.summaries import Summary, read_summary, summary_of
 from service.registry.attention import NOT_NEEDED, WORST, attention_of
 from service.store.stored_models import ListedModel, UnreadModel
@@ -148,9 +148,9 @@ class Catalogue:
         return found
 
     async def _row(self, listed: ListedModel | UnreadModel) -> _Row:
-        if isinstance(listed, UnreadModel):
-            return _UNREADABLE
         known = self._rows.get(listed.name, _UNREADABLE)
+        if isinstance(listed, UnreadModel):
+            return known if isinstance(listed.error, StoreUnavailableError) else _UNREADABLE
         version = listed.key.incarnation, listed.summary, listed.definition_bytes, listed.digest
         if known.version != version:
             try:

@@ -63,7 +63,10 @@ class ModelTable(Protocol):
         """
 
     async def list_models(self, names: Sequence[str]) -> list[ListedModel | UnreadModel]:
-        """Return the list entries of those of these models that exist, in order; unreadable ones as `UnreadModel`."""
+        """Return the list entries of those of these models that exist, in order; unreadable ones as `UnreadModel`.
+
+        Those on a server that does not answer are unreadable, unless all of them are.
+        """
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with this name, or None.

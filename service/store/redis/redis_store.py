@@ -223,8 +223,12 @@ class RedisStore(Store):
         return read_model(name, await self._call("HGETALL", keys.model(name)))
 
     async def list_models(self, names: Sequence[str]) -> list[ListedModel | UnreadModel]:
-        found = await asyncio.gather(*(self._list_entry(name) for name in names))
-        return [model for model in found if model is not None]
+        read = await asyncio.gather(*(self._list_entry(name) for name in names))
+        found = [model for model in read if model is not None]
+        errors = [model.error for model in found if isinstance(model, UnreadModel)]
+        if errors and len(errors) == len(names) and all(isinstance(each, StoreUnavailableError) for each in errors):
+            raise errors[0]
+        return found
 
     async def list_model(self, name: str) -> ListedModel | None:
         return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
