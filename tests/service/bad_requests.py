@@ -482,7 +482,7 @@ READS = [
             ),
         )
     ),
-    _get("a parameter of the key", "/key?id=1", 422, "unknown-field", "id"),
+    _get("a parameter of the key", "/key?id=1", 400, "unknown-parameter", "id"),
     _get("no models a page", "/models?limit=0", 422, "out-of-range", "limit"),
     _get("too many models a page", "/models?limit=1001", 422, "out-of-range", "limit"),
     _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),
