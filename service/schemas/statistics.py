@@ -235,7 +235,7 @@ class ModelOverview(Answer):
     verdict: VerdictWord | None
     """Null if the statistics cannot be read."""
     attention: Annotated[str | None, Field(examples=[None])] = None
-    """Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lag far behind;
+    """Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lack many rounds;
     null if it needs none."""
     spark: list[float | None]
     """Mean rewards over the course of the log, at most 32."""

@@ -357,7 +357,7 @@ export interface paths {
          * @description List the models that the API key allows, with a summary of their statistics, as `GET /models` does.
          *
          *     `trouble` begins with unreadable models, then those with damaged rounds, then those with the verdicts `dropped`,
-         *     `collapsed` and `at_chance`, then those whose statistics lag far behind. For each list, a worker reads 500
+         *     `collapsed` and `at_chance`, then those whose statistics lack many rounds. For each list, a worker reads 500
          *     models again. With more models, it sorts and counts those that have changed a little later.
          */
         get: operations["list_statistics"];
@@ -2853,7 +2853,7 @@ export interface components {
             verdict: ("exploring" | "leaning" | "converged" | "at_chance" | "dropped" | "collapsed") | null;
             /**
              * Attention
-             * @description Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lag far behind;
+             * @description Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lack many rounds;
              *     null if it needs none.
              * @example null
              */

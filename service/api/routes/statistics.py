@@ -57,7 +57,7 @@ def router(reports: StatisticsReports) -> APIRouter:
         """List the models that the API key allows, with a summary of their statistics, as `GET /models` does.
 
         `trouble` begins with unreadable models, then those with damaged rounds, then those with the verdicts `dropped`,
-        `collapsed` and `at_chance`, then those whose statistics lag far behind. For each list, a worker reads 500
+        `collapsed` and `at_chance`, then those whose statistics lack many rounds. For each list, a worker reads 500
         models again. With more models, it sorts and counts those that have changed a little later.
         """
         page = await reports.page(ListQuery(search, sort, cursor, limit), own_names())

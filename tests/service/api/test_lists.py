@@ -150,7 +150,7 @@ async def test_those_that_need_attention_are_counted_and_say_why(empty: str, sor
 
 
 async def test_the_worst_trouble_comes_first(empty: str) -> None:
-    """Unreadable models, then damaged rounds, then verdicts, then statistics that lag far behind, then the others."""
+    """Unreadable models, then damaged rounds, then verdicts, then statistics that lack many rounds, then the others."""
     order = ["unreadable", "damaged", "dropped", "collapsed", "chance", "lagging", "a-late-one", "fine"]
     async with worker(empty) as client:
         await create(client, *order)
@@ -240,6 +240,26 @@ async def test_in_long_lists_every_model_finds_its_place_after_some_lists(
             assert answer["total"] == len(names)
         assert (answer["models"][0]["name"], answer["attention"]) == (names[13], 1)
         await store.close()
+
+
+@each_sort
+@each_path
+async def test_a_list_reads_no_more_models_of_a_longer_one(
+    empty: str, monkeypatch: pytest.MonkeyPatch, path: str, sort: str
+) -> None:
+    monkeypatch.setattr(catalogue, "REREAD", 2)
+    commands = []
+    async with worker(empty) as client:
+        for letter in "ab":
+            await create(client, *(f"{letter}{n}" for n in range(20)))
+            await listed(client, path, sort=sort, limit=200)
+            with raw(empty) as store:
+                before: Any = store.info("commandstats")
+                await client.get(path, params={"sort": sort, "limit": 3})
+                after: Any = store.info("commandstats")
+            calls = {name: after[name]["calls"] - before.get(name, {"calls": 0})["calls"] for name in after}
+            commands.append(calls["cmdstat_evalsha"])
+    assert commands == [5, 5]
 
 
 async def test_a_cursor_continues_after_its_model_is_gone(empty: str) -> None:
