@@ -128,8 +128,6 @@ class Catalogue:
         """Read the rows of new models, and those that were read longest ago; return the names of all models, sorted."""
         async with self._refreshing:  # so that several requests do not read the same new models
             names = await self._store.list_names(-1)
-            for gone in self._rows.keys() - set(names):
-                del self._rows[gone]
             oldest = list(itertools.islice(self._rows, REREAD))
             await self._read([*(name for name in names if name not in self._rows), *oldest])
             return [name for name in names if name in self._rows]

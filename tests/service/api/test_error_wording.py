@@ -62,7 +62,7 @@ BROKEN: list[tuple[bytes, str]] = [
 QUERIES = [
     (
         "/models?limt=5",
-        'limt: unknown query parameter; did you mean "limit"? Known parameters: cursor, limit, search, sort',
+        'limt: unknown query parameter; did you mean "limit"? Known parameters: search, sort, cursor, limit',
     ),
     ("/learners?a=1", "a: unknown query parameter; this operation has none"),
     ("/models?limit=1&limit=2", "limit: given 2 times; give it once"),

@@ -85,6 +85,7 @@ async def pages(client: httpx2.AsyncClient, path: str, limit: int = 4, **query: 
         assert answer.status_code == 200, answer.text
         found.append(answer.json())
         assert len(found[-1]["models"]) <= limit
+        assert found[-1]["next_cursor"] != cursor
         cursor = found[-1]["next_cursor"]
     return found
 
@@ -307,6 +308,7 @@ async def test_a_key_learns_nothing_about_other_models(empty: str, path: str, so
                     query: dict[str, Any] = {"sort": sort, "search": search, "limit": limit, "cursor": cursor}
                     answer = await client.get(path, params=query, headers=reader)
                     found.append(answer.content)
+                    assert answer.json()["next_cursor"] != cursor
                     cursor = answer.json()["next_cursor"]
             return found
 
