@@ -28,6 +28,7 @@ from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
 from service.processes import Draining, die_with_parent, spare_lasting_objects
+from service.registry.catalogue import Catalogue
 from service.registry.registry import ModelRegistry
 from service.rounds.flags import Flags
 from service.rounds.importer import RoundImporter
@@ -72,6 +73,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     registry = ModelRegistry(environment, limits, sessions.forget)
+    catalogue = Catalogue(environment)
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         rounds=RoundService(sessions, settings.max_distribution_numbers),
@@ -85,9 +87,10 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
             promoting=Promoting(environment, limits, registry),
         ),
         shadows=Shadows(environment, limits),
-        reports=StatisticsReports(environment, registry, sessions.fold_soon),
+        catalogue=catalogue,
+        reports=StatisticsReports(environment, catalogue, sessions.fold_soon),
         webhooks=Receiver(settings.all_webhook_secrets(), environment.now, settings.webhook_member_paths),
-        model_metrics=ModelMetrics(environment.store, environment.now, names, most, registry.check),
+        model_metrics=ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         is_stopping=lambda: draining.has_begun,
     )
 

@@ -144,11 +144,13 @@ class AsyncWager(Configured[AsyncTransport]):
         """Return a model: its definition, its counts and its `etag`."""
         return await self._call(operations.get_model(name))
 
-    async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
-        """Yield the models that the API key can access, ordered by name."""
+    async def list_models(
+        self, *, search: str = "", sort: str = "name", page_size: int = 100
+    ) -> AsyncIterator[ModelSummary]:
+        """Yield the models that the API key can access and that match. See `Wager.list_models`."""
         cursor: str | None = ""
         while cursor is not None:
-            page = await self._call(operations.list_models(cursor, page_size))
+            page = await self._call(operations.list_models(cursor, page_size, search, sort))
             for model in page.models:
                 yield model
             cursor = page.next_cursor

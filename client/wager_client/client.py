@@ -194,11 +194,14 @@ class Wager(Configured[SyncTransport]):
         """Return a model: its definition, its counts and its `etag`."""
         return self._call(operations.get_model(name))
 
-    def list_models(self, *, page_size: int = 100) -> Iterator[ModelSummary]:
-        """Yield the models that the API key can access, ordered by name."""
+    def list_models(self, *, search: str = "", sort: str = "name", page_size: int = 100) -> Iterator[ModelSummary]:
+        """Yield the models that the API key can access and whose names contain `search`, in upper or lower case.
+
+        `sort` is `name`, `traffic`, `reward` or `trouble`: see `GET /models`.
+        """
         cursor: str | None = ""
         while cursor is not None:
-            page = self._call(operations.list_models(cursor, page_size))
+            page = self._call(operations.list_models(cursor, page_size, search, sort))
             yield from page.models
             cursor = page.next_cursor
 

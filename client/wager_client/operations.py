@@ -284,9 +284,10 @@ class ModelPage(NamedTuple):
     next_cursor: str | None
 
 
-def list_models(cursor: str, limit: int) -> Operation[ModelPage]:
+def list_models(cursor: str, limit: int, search: str, sort: str) -> Operation[ModelPage]:
     """Build the request for a page of models. The first page has an empty cursor."""
-    return Operation("GET", "/models", _page, params={"cursor": cursor, "limit": str(limit)})
+    params = {"search": search, "sort": sort, "cursor": cursor, "limit": str(limit)}
+    return Operation("GET", "/models", _page, params=params)
 
 
 def _page(answer: Answer) -> ModelPage:

@@ -8,11 +8,11 @@ from service.errors import StoreCorruptError
 from service.models.costs import first_weight
 from service.models.model import Model
 from service.models.rules import moved_by
-from service.models.summaries import learner_of
+from service.models.summaries import Summary, learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, LabelSums
 from service.schemas.costs import Budget
-from service.schemas.models import ModelSummary, RewardMeaning
+from service.schemas.models import RewardMeaning
 from service.schemas.rules import Rules
 from service.store.values import ModelStats
 
@@ -60,7 +60,7 @@ def subject_of(model: Model) -> Subject:
     )
 
 
-def subject_of_summary(summary: ModelSummary) -> Subject:
+def subject_of_summary(summary: Summary) -> Subject:
     """Return what the statistics of a listed model depend on; its labels are unknown."""
     has_contexts = summary.features.size > 0
     policies = summary.rules, _cost_of(summary.budget), first_weight(summary)

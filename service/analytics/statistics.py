@@ -6,6 +6,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from service import costs
@@ -15,13 +16,15 @@ from service.analytics.estimates import UNKNOWN, CountedModel, Estimate, Subject
 from service.analytics.uplift import uplift_of
 from service.analytics.verdicts import bound_of, verdict_of
 from service.environment import Environment
-from service.errors import NewerVersionError, StoreCorruptError, StoreError, WagerError
+from service.errors import NewerVersionError, StoreError, WagerError
+from service.json_values import JsonObject
 from service.models.rules import guarantee_of
-from service.registry.registry import ModelRegistry, missing, stored_under
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics
+from service.models.summaries import Summary
+from service.registry.catalogue import Catalogue, Entry, Page, Query
+from service.registry.registry import missing, stored_under
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics, decode_statistics
 from service.replicas.sums import EVERY_DRAW, MOST_LABELS, joined
 from service.schemas import statistics as schemas
-from service.schemas.models import ModelSummary
 from service.store.stored_models import UnreadModel
 from service.store.values import ModelStats
 
@@ -257,9 +260,10 @@ def _at(column: tuple[int, ...], k: int) -> int:
     return column[k] if k < len(column) else 0
 
 
-def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.ModelOverview:
+def _glance(entry: Entry, stats: ModelStats, now: float) -> schemas.ModelOverview:
+    summary = entry.summary
     overview = schemas.ModelOverview(
-        name=summary.name,
+        name=stats.name,
         algorithm=summary.learner["algorithm"],
         label_count=summary.label_count,
         rounds=stats.round_count,
@@ -270,19 +274,38 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
         reward=_mean(UNKNOWN),
         latest=_mean(UNKNOWN),
         verdict=None,
+        attention=entry.attention,
         spark=[],
     )
     try:
-        model = counted_model(stats)
-    except (StoreCorruptError, NewerVersionError):
+        counted = _counted(stats.statistics, summary.model_dump_json(exclude_defaults=True))
+    except (ValueError, NewerVersionError):
         return overview
-    statistics, subject = model.statistics, estimates.subject_of_summary(summary)
-    overview.open_predictions = estimates.open_predictions(model, now)
-    overview.metric = estimates.metric_of(subject, statistics)
-    overview.reward, overview.latest = _mean(_served_reward(statistics)), _mean(_latest_reward(statistics))
-    overview.verdict = verdict_of(subject, statistics).verdict
-    overview.spark = _sparkline(statistics)
-    return overview
+    update = counted.fields | {"open_predictions": estimates.open_predictions(CountedModel(stats, counted.recent), now)}
+    return overview.model_copy(update=update)
+
+
+class _Counted(NamedTuple):
+    recent: RoundStatistics  # only the fields by which open predictions are counted
+    fields: JsonObject  # of the overview
+
+
+@lru_cache(maxsize=_MOST_SUBJECTS)
+def _counted(statistics: bytes, summary: str) -> _Counted:
+    """Return what an overview takes from published statistics, most of which have not changed since the last request.
+
+    Raises `ValueError` or `NewerVersionError` if they cannot be read.
+    """
+    found = decode_statistics(statistics) if statistics else RoundStatistics()
+    subject = estimates.subject_of_summary(Summary.model_validate_json(summary))
+    fields = {
+        "metric": estimates.metric_of(subject, found),
+        "reward": _mean(_served_reward(found)),
+        "latest": _mean(_latest_reward(found)),
+        "verdict": verdict_of(subject, found).verdict,
+        "spark": _sparkline(found),
+    }
+    return _Counted(RoundStatistics(slot_seconds=found.slot_seconds, recent=found.recent), fields)
 
 
 def _sparkline(statistics: RoundStatistics) -> list[float | None]:
@@ -292,13 +315,6 @@ def _sparkline(statistics: RoundStatistics) -> list[float | None]:
     return [_share(sum(curve.rewards[i : i + size]), sum(curve.rounds[i : i + size])) for i in starts]
 
 
-class OverviewPage(NamedTuple):
-    """Models in name order, and the cursor of the next page, which is None on the last page."""
-
-    models: list[schemas.ModelOverview | UnreadModel]
-    next_cursor: str | None
-
-
 class StatisticsReports:
     """Reads the published statistics of models.
 
@@ -306,9 +322,9 @@ class StatisticsReports:
     """
 
     def __init__(
-        self, environment: Environment, registry: ModelRegistry, fold_soon: Callable[[str], Awaitable[None]]
+        self, environment: Environment, catalogue: Catalogue, fold_soon: Callable[[str], Awaitable[None]]
     ) -> None:
-        self._environment, self._store, self._registry = environment, environment.store, registry
+        self._environment, self._store, self._catalogue = environment, environment.store, catalogue
         self._fold_soon = fold_soon
         self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
@@ -323,21 +339,22 @@ class StatisticsReports:
         run, now = self._environment.compute.run_in_thread_if_costly, self._environment.now()
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 
-    async def page(self, cursor: str, limit: int, own: Names) -> OverviewPage:
-        """Return up to `limit` models after the cursor with names in `own`; for unreadable ones, return the errors."""
-        page = await self._registry.page(cursor, limit, own)
+    async def page(self, query: Query, own: Names) -> Page[schemas.ModelOverview | UnreadModel]:
+        """Return a page of the models with names in `own`, as `Catalogue.page` does."""
+        page = await self._catalogue.page(query, own)
         found = await asyncio.gather(*[self._stats(item) for item in page.models])
         cost = sum(map(_cost, [stats for stats in found if isinstance(stats, ModelStats)]))
         pairs, run = list(zip(page.models, found, strict=True)), self._environment.compute.run_in_thread_if_costly
-        return OverviewPage(await run(cost, "", _overviews, pairs, self._environment.now()), page.next_cursor)
+        models = await run(cost, "", _overviews, pairs, self._environment.now())
+        return Page(models, page.next_cursor, page.total, page.attention)
 
-    async def _stats(self, item: ModelSummary | UnreadModel) -> ModelStats | UnreadModel | None:
+    async def _stats(self, item: Entry | UnreadModel) -> ModelStats | UnreadModel | None:
         if isinstance(item, UnreadModel):
             return item
         try:
-            return await self._store.read_model_stats(item.name)
+            return await self._store.read_model_stats(item.listed.name)
         except StoreError as error:
-            return UnreadModel(item.name, error)
+            return UnreadModel(item.listed.name, error)
 
     async def _subject(self, name: str) -> Subject:
         """Return the subject of a model, cached until the model changes."""
@@ -364,14 +381,14 @@ def _encoded(stats: ModelStats, subject: Subject, now: float) -> bytes:
     return statistics_answer(counted_model(stats), subject, now).model_dump_json().encode()
 
 
-_Pair = tuple[ModelSummary | UnreadModel, ModelStats | UnreadModel | None]
+_Pair = tuple[Entry | UnreadModel, ModelStats | UnreadModel | None]
 
 
 def _overviews(pairs: list[_Pair], now: float) -> list[schemas.ModelOverview | UnreadModel]:
     models: list[schemas.ModelOverview | UnreadModel] = []
-    for summary, stats in pairs:
+    for entry, stats in pairs:
         if isinstance(stats, UnreadModel):
             models.append(stats)
-        elif isinstance(summary, ModelSummary) and stats is not None:
-            models.append(_glance(summary, stats, now))
+        elif isinstance(entry, Entry) and stats is not None:
+            models.append(_glance(entry, stats, now))
     return models

@@ -14,10 +14,23 @@ from service.analytics.statistics import StatisticsReports
 from service.api.middleware.pipeline import RequestPolicy, pipeline
 from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
-from service.api.routes import copies, feedback, health, models, ofrep, pages, predictions, rounds, states, statistics
+from service.api.routes import (
+    copies,
+    feedback,
+    health,
+    key,
+    models,
+    ofrep,
+    pages,
+    predictions,
+    rounds,
+    states,
+    statistics,
+)
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
+from service.registry.catalogue import Catalogue
 from service.registry.explained_decisions import ExplainedDecisions
 from service.registry.registry import ModelRegistry
 from service.rounds.flags import Flags
@@ -57,6 +70,7 @@ class UseCases(NamedTuple):
     registry: ModelRegistry
     lifecycle: Lifecycle
     shadows: Shadows
+    catalogue: Catalogue
     reports: StatisticsReports
     webhooks: Receiver
     model_metrics: ModelMetrics
@@ -101,7 +115,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         feedback.router(use_cases.rounds, compute, most),
         ofrep.router(use_cases.flags),
         ofrep.bulk_router(use_cases.flags),
-        models.router(use_cases.registry),
+        models.router(use_cases.registry, use_cases.catalogue),
         states.router(use_cases.lifecycle),
         statistics.router(use_cases.reports),
         rounds.router(use_cases.registry, use_cases.imports, compute),
@@ -114,6 +128,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         rounds.open_predictions_router(use_cases.registry),
         models.learners_router(compute),
         feedback.webhook_router(use_cases.rounds, use_cases.webhooks, compute),
+        key.router(),
         health.router(environment.store, use_cases.is_stopping),
         health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
         pages.router(),

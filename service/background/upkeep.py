@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 from service import kernels
+from service.analytics.overviews import overview_of
 from service.errors import WagerError
 from service.models.costs import budget_warnings
 from service.replicas.replica import Replica
@@ -113,7 +114,10 @@ class StatisticsPublisher:
             found = [*found, *budget_warnings(model.definition, weight, counts.costs.latest)]
         slot = int(now // counts.slot_seconds)
         warnings = json.dumps(self._warn(found))
-        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION, warnings)
+        overview = overview_of(model, counts, rounds).model_dump_json(exclude_defaults=True)
+        published = PublishedStatistics(
+            rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION, warnings, overview
+        )
         self._rounds = await self._store.publish_statistics(model.key, published)
 
     def _warn(self, warnings: list[str]) -> list[str]:

@@ -1,11 +1,14 @@
 """The patterns of names and ids, their rules in words, and the limits that requests and files share."""
 
-_MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+MOST_MODEL_NAME = 64  # maximum characters of the name of a model
+_MODEL = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MOST_MODEL_NAME - 1}}}"
 _TOKEN = r"(0|[1-9][0-9]{0,14})"
 
 NAME = rf"^{_MODEL}$"  # the name of a model
 PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"  # the prefix of the model names that `wager load` generates
-CURSOR = rf"^$|{NAME}"  # the name of a model, or empty
+CURSOR = rf"^$|{NAME}|^(traffic|reward|trouble):-?([0-9]{{1,20}}(\.[0-9]{{1,20}})?(e[+-]?[0-9]{{1,3}})?|inf):{_MODEL}$"
+"""A place in a list of models: in name order, the name of a model; in others, also the order and a number. Or empty."""
+
 SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"  # a position in a scan of the store, or empty
 GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"  # a prediction id that a client chooses
 
@@ -44,7 +47,7 @@ RULES = {
     BYTES: 'a size such as "64MiB"',
     NAME: f"a string of {_NAME_RULE}",
     PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
-    CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",
+    CURSOR: "the next_cursor of the previous page",
     SCAN_CURSOR: "the cursor in the Link header of the previous page",
     GIVEN_ID: "a string of 1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
     "after an optional model's name and colon",

@@ -15,7 +15,7 @@ from service.errors import InvalidInputError
 from service.json_values import JsonObject
 from service.models.learner_choice import choose_learner, hyperparameters
 from service.models.model import Model
-from service.schemas.models import LearnerChoice, ModelSummary, Policies, policies_of
+from service.schemas.models import LearnerChoice, Policies, policies_of
 from service.store.stored_models import ListedModel
 
 _MOST_BYTES = 16_384  # maximum bytes of a summary
@@ -75,7 +75,7 @@ def _parsed(text: bytes) -> Summary | None:
     return summary
 
 
-def learner_of(summary: Summary | ModelSummary) -> AnyLearner:
+def learner_of(summary: Summary) -> AnyLearner:
     """Build the learner of a summary. If it lists sets, build one that answers any set instead: see `_ANY_SET`."""
     given = summary.learner | (_ANY_SET if isinstance(summary.learner.get("sets"), int) else {})
     return choose_learner(LearnerChoice(**given), summary.label_count, summary.features, summary.actions)

@@ -1,10 +1,9 @@
-"""The use cases that create, read, list, change and delete models, and read their logs."""
+"""The use cases that create, read, change and delete models, and read their logs."""
 
-import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pydantic
 
@@ -12,16 +11,15 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service import costs
-from service.access.keys import Names
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreError, StoreUnavailableError
+from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreUnavailableError
 from service.models.changes import change_of
 from service.models.learner_choice import listed_sets
 from service.models.model import Limits, Model, new_model
 from service.models.policies import learn_implied, stored_policies
 from service.models.reading import reading_cost
-from service.models.summaries import Summary, encoded_summary, read_summary, summary_of
+from service.models.summaries import Summary, encoded_summary
 from service.registry import changing
 from service.registry.descriptions import Described, described, history_of
 from service.registry.open_predictions import PredictionPage, page_of
@@ -30,7 +28,7 @@ from service.schemas import models as schemas
 from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
 from service.store.capabilities import Store
-from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
+from service.store.stored_models import ListedModel, StoredModel, digests_of
 from service.store.values import Damage
 
 _ATTEMPTS = 20  # maximum attempts to change a model while others change it
@@ -58,13 +56,6 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
         if await change(stored):
             return
     raise StoreUnavailableError(f"model {quoted(name)} changes too often; try again")
-
-
-class Page(NamedTuple):
-    """Models in name order, and the cursor of the next page, which is None on the last page."""
-
-    models: list[schemas.ModelSummary | UnreadModel]
-    next_cursor: str | None
 
 
 class ModelRegistry:
@@ -137,50 +128,6 @@ class ModelRegistry:
         model = dataclasses.replace(model, digests=digests_of([text]))
         return model, text, encoded_summary(model, text)
 
-    async def page(self, cursor: str, limit: int, own: Names) -> Page:
-        """Return up to `limit` models after the cursor with names in `own`; for unreadable ones, return the errors."""
-        found: list[ListedModel | UnreadModel] = []
-        after: str | None = max(cursor, own.before)
-        while after is not None and len(found) < limit and not own.ended_by(after):
-            page = await self._store.list_models(after, limit)
-            found += [listed for listed in page.models if listed.name in own]
-            after = page.next_cursor
-        more = after is not None or len(found) > limit
-        items = [await self._item(listed) for listed in found[:limit]]
-        return Page(
-            [item for item in items if item is not None],
-            found[limit - 1].name if more and len(found) >= limit else None,
-        )
-
-    async def check(self, name: str) -> None:
-        """Raise `StoreError` if a model's list entry cannot be read or rebuilt. A missing model is not an error."""
-        listed = await self._store.list_model(name)
-        if listed is not None:
-            await self._summary(listed)
-
-    async def _item(self, listed: ListedModel | UnreadModel) -> schemas.ModelSummary | UnreadModel | None:
-        if isinstance(listed, UnreadModel):
-            return listed
-        try:
-            summary = await self._summary(listed)
-        except StoreError as error:
-            return UnreadModel(listed.name, error)
-        return None if summary is None else _listed_answer(listed, summary)
-
-    async def _summary(self, listed: ListedModel) -> Summary | None:
-        """Return a model's summary, rebuilt if it is missing or invalid; None if the model is gone."""
-        summary = read_summary(listed)
-        if summary is not None:
-            return summary
-        stored = await self._store.get_model(listed.name)
-        if stored is None:
-            return None
-        model = await self._models.read(stored)
-        summary = summary_of(model, stored.definition)
-        with contextlib.suppress(StoreError):  # if the store cannot keep the summary, the next call rebuilds it
-            await self._store.keep_summary(model.key, summary.model_dump_json(exclude_defaults=True))
-        return summary
-
     async def delete(self, name: str) -> None:
         """Delete a model and its log."""
         if not await self._store.delete_model(name):
@@ -231,7 +178,8 @@ def _description(cls: type[Any]) -> schemas.LearnerDescription:
     )
 
 
-def _listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummary:
+def listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummary:
+    """Describe a model in a list."""
     return schemas.ModelSummary(
         name=listed.name,
         features=summary.features,

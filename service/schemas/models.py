@@ -342,11 +342,13 @@ class UnreadableModel(Answer):
 
 
 class ModelList(Answer):
-    """A page of models, ordered by name."""
+    """A page of models."""
 
     models: list[ModelSummary | UnreadableModel]
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
+    total: int
+    """The number of models that the API key allows and `search` finds, on all pages."""
 
 
 class LearnerDescription(Answer):

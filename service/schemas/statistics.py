@@ -286,13 +286,20 @@ class ModelOverview(Answer):
     """The mean reward of the last 1,000 to 2,000 rounds."""
     verdict: VerdictWord | None
     """Null if the statistics cannot be read."""
+    attention: Annotated[str | None, Field(examples=[None])] = None
+    """Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lack many rounds;
+    null if it needs none."""
     spark: list[float | None]
     """Mean rewards over the course of the log, at most 32."""
 
 
 class StatisticsList(Answer):
-    """A page of models, ordered by name."""
+    """A page of models."""
 
     models: list[ModelOverview | UnreadableModel]
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
+    total: int
+    """The number of models that the API key allows and `search` finds, on all pages."""
+    attention: int
+    """The number of those that need attention, including unreadable ones."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from service.prediction_id import PredictionId
-from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
+from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, StoredModel, StoredPolicies, UnreadModel
 from service.store.values import (
     Block,
     BlockPage,
@@ -62,8 +62,11 @@ class ModelTable(Protocol):
             StoreCorruptError: if the stored model is invalid.
         """
 
-    async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" at first), unreadable ones as `UnreadModel`."""
+    async def list_models(self, names: Sequence[str]) -> list[ListedModel | UnreadModel]:
+        """Return the list entries of those of these models that exist, in order; unreadable ones as `UnreadModel`.
+
+        Those on a server that does not answer are unreadable, unless all of them are.
+        """
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with this name, or None.
@@ -73,7 +76,7 @@ class ModelTable(Protocol):
         """
 
     async def list_names(self, limit: int) -> list[str]:
-        """Return the first `limit` names of models, sorted. Some of the models may be gone."""
+        """Return the first `limit` names of models, all if it is -1, sorted. Some of the models may be gone."""
 
     async def list_flags(self, after: str, limit: int) -> list[str]:
         """Return the first `limit` names after `after` of the models with `ofrep.bulk`, sorted.
@@ -83,6 +86,9 @@ class ModelTable(Protocol):
 
     async def list_busiest(self, limit: int) -> list[str]:
         """Return up to `limit` names of models, the busiest first, then others by name. Some models may be gone."""
+
+    async def read_traffic(self) -> dict[str, float]:
+        """Return the traffic of the busiest models, by name: the logarithm of the weight of their predictions."""
 
     async def count_traffic(self, predictions: Mapping[str, int]) -> None:
         """Count new predictions as traffic of their models: `predictions` has their number, at least 1, by model name.

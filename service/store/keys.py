@@ -47,7 +47,8 @@ def model(name: str) -> str:
     Fields: incarnation, definition, summary, created_at, last_at (the moment of the first feedback in the last entry
     of rounds), and the counters rounds, predictions, correct, refused:<status>. If any rounds are damaged,
     `damaged` is their number, and `damage` is the version of the damage record. `warnings` is a JSON list of the
-    learner's warnings, which is missing until the first warning is published. `changes` is the number of changes of the
+    learner's warnings, which is missing until the first warning is published. `overview` is what the published
+    statistics say in short (`service.analytics.overviews`). `changes` is the number of changes of the
     model, and `history` has a line of JSON for each change. `digests` joins the digests of the history before the first
     change and after each change (`digests_of`), and `digest` is the last of them. `definition` never changes. `summary`
     describes the model after its last change. `partial` is the sum of the rewards between 0 and 1, `expired` the number

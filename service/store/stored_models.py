@@ -89,6 +89,8 @@ class ListedModel(NamedTuple):
     partial: float = 0.0  # sum of the rewards between 0 and 1
     digest: bytes = b""  # digest of the whole history
     abstained: int = 0  # rounds whose answer abstained
+    damaged: int = 0  # number of unreadable rounds
+    overview: bytes = b""  # what the published statistics say in short; empty if none were published
 
     @property
     def name(self) -> str:
@@ -101,10 +103,3 @@ class UnreadModel(NamedTuple):
 
     name: str
     error: StoreError
-
-
-class ModelPage(NamedTuple):
-    """Models in name order, and the cursor of the next page, which is None on the last page."""
-
-    models: list[ListedModel | UnreadModel]
-    next_cursor: str | None

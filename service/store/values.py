@@ -67,6 +67,7 @@ class PublishedStatistics(NamedTuple):
     oldest_slot: int  # number of the oldest slot that can contain open predictions
     version: int  # version of the statistics
     warnings: str = "[]"  # JSON list: limits that the learner's state has reached
+    overview: str = ""  # what they say in short: see `service.analytics.overviews`
 
 
 class ModelStats(NamedTuple):

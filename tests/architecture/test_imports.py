@@ -40,6 +40,9 @@ service.api.responses service.choice
 service.models
 service.kernels
 service.environment service.replicas
+service.analytics.estimates
+service.analytics.verdicts
+service.analytics.overviews
 service.background.upkeep
 service.access
 service.rounds

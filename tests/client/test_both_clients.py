@@ -72,7 +72,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
     "health": ((), {}, [httpx2.Response(200, json={"status": "ready"})]),
     "list_models": (
         (),
-        {"page_size": 1},
+        {"search": "M", "sort": "trouble", "page_size": 1},
         [
             httpx2.Response(200, json={"models": [{"name": "m"}], "next_cursor": "m"}),
             httpx2.Response(

@@ -77,6 +77,7 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
     assert (await wager.explain(name, {"x": 1})).rounds_seen == 3
     await check_decision(wager, slots[1])
     assert name in {each.name async for each in wager.list_models(page_size=100)}
+    assert [each.name async for each in wager.list_models(search=name.upper(), sort="trouble")] == [name]
     old = await wager.get_model(name)
     changed = await wager.change_model(old, {"labels": {"add": ["d"]}, "window_seconds": 60.0})
     assert changed.labels == ("a", "b", "c", "d")

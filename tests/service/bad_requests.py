@@ -440,6 +440,49 @@ READS = [
         if case not in {"empty", "dots"}
     ),
     _get("malformed cursor", "/models?cursor=%7Ba%7D", 422, "invalid-name", "cursor"),
+    *(
+        refused
+        for path in ("/models", "/statistics")
+        for refused in (
+            _get(f"unknown sort of {path}", f"{path}?sort=colour", 422, "unknown-choice", "sort"),
+            _get(f"long search of {path}", f"{path}?search={'a' * 65}", 422, "out-of-range", "search"),
+            _get(
+                f"cursor of another sort of {path}",
+                f"{path}?sort=reward&cursor=trouble:1.0:a",
+                422,
+                "invalid-request",
+                "cursor",
+            ),
+            _get(
+                f"cursor of names for another sort of {path}",
+                f"{path}?sort=traffic&cursor=a",
+                422,
+                "invalid-request",
+                "cursor",
+            ),
+            _get(
+                f"cursor of another sort for names of {path}",
+                f"{path}?cursor=reward:-0.5:a",
+                422,
+                "invalid-request",
+                "cursor",
+            ),
+            *(
+                _get(f"cursor {cursor} of {path}", f"{path}?sort=reward&cursor={cursor}", 422, "invalid-name", "cursor")
+                for cursor in (
+                    "reward:x:a",
+                    "reward:1.2.3:a",
+                    "reward:nan:a",
+                    "reward:1:",
+                    "reward:1",
+                    "reward::a",
+                    "name:0:a",
+                    "reward:1:a:b",
+                )
+            ),
+        )
+    ),
+    _get("a parameter of the key", "/key?id=1", 400, "unknown-parameter", "id"),
     _get("no models a page", "/models?limit=0", 422, "out-of-range", "limit"),
     _get("too many models a page", "/models?limit=1001", 422, "out-of-range", "limit"),
     _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),

@@ -227,7 +227,9 @@ CHAPTERS: dict[str, list[Exchange]] = {
     "Statistics": [
         Exchange("What the rounds say; docs/reference/dashboard.md explains each number:", "/models/offers/statistics",
             method="GET", fields=["model", "rounds", "predictions", "expired", "labels_note"]),
-        Exchange("All models in short, in pages:", "/statistics?limit=3", method="GET", fields=["next_cursor"]),
+        Exchange("All models in short, in pages. Those that need attention come first:",
+            "/statistics?sort=trouble&limit=3", method="GET", fields=["next_cursor", "total", "attention"]),
+        Exchange("What the API key of the request may do; here, no keys are required:", "/key", method="GET"),
     ],
 }  # fmt: skip
 

@@ -160,7 +160,9 @@ export interface paths {
         };
         /**
          * List Models
-         * @description List the models that the API key allows, a page at a time, ordered by name.
+         * @description List the models that the API key allows, a page at a time.
+         *
+         *     If models change their places between two requests, pages may repeat or omit them, but no others.
          */
         get: operations["list_models"];
         put?: never;
@@ -352,7 +354,11 @@ export interface paths {
         };
         /**
          * List Statistics
-         * @description List the models that the API key allows, with a summary of their statistics, ordered by name.
+         * @description List the models that the API key allows, with a summary of their statistics, as `GET /models` does.
+         *
+         *     `trouble` begins with unreadable models, then those with damaged rounds, then those with the verdicts `dropped`,
+         *     `collapsed` and `at_chance`, then those whose statistics lack many rounds. For each list, a worker reads 500
+         *     models again. With more models, it sorts and counts those that have changed a little later.
          */
         get: operations["list_statistics"];
         put?: never;
@@ -679,6 +685,26 @@ export interface paths {
          *     cause retries. Feedback that contradicts recorded feedback is refused with 409: it is a fault of the sender.
          */
         post: operations["webhook_feedback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Key
+         * @description Return what the API key of the request may do. Any valid key may ask, whatever its scopes.
+         */
+        get: operations["read_key"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2223,6 +2249,35 @@ export interface components {
             high: number;
         };
         /**
+         * KeyAnswer
+         * @description What the API key of a request may do.
+         */
+        KeyAnswer: {
+            /**
+             * Id
+             * @description The id of the key, which `wager keys list` shows; null if no keys are required.
+             * @example 0123456789ab
+             */
+            id: string | null;
+            /**
+             * Scopes
+             * @description All scopes that the key may use: `admin` includes the others. Every scope if no keys are required.
+             */
+            scopes: ("predict" | "feedback" | "read" | "admin")[];
+            /**
+             * Models
+             * @description The key allows the models whose names match this pattern, in which `*` matches any number of characters.
+             * @example shop-*
+             */
+            models: string;
+            /**
+             * Expires At
+             * @description When the key expires; null for never.
+             * @example null
+             */
+            expires_at: string | null;
+        };
+        /**
          * LabelAnswer
          * @description The rounds that answered one label.
          */
@@ -2781,7 +2836,7 @@ export interface components {
         };
         /**
          * ModelList
-         * @description A page of models, ordered by name.
+         * @description A page of models.
          */
         ModelList: {
             /** Models */
@@ -2791,6 +2846,11 @@ export interface components {
              * @description The `cursor` of the next page; null on the last page.
              */
             next_cursor: string | null;
+            /**
+             * Total
+             * @description The number of models that the API key allows and `search` finds, on all pages.
+             */
+            total: number;
         };
         /**
          * ModelOverview
@@ -2832,6 +2892,13 @@ export interface components {
              * @description Null if the statistics cannot be read.
              */
             verdict: ("exploring" | "leaning" | "converged" | "at_chance" | "dropped" | "collapsed") | null;
+            /**
+             * Attention
+             * @description Why the model needs attention: damaged rounds, a verdict such as `dropped`, or statistics that lack many rounds;
+             *     null if it needs none.
+             * @example null
+             */
+            attention?: string | null;
             /**
              * Spark
              * @description Mean rewards over the course of the log, at most 32.
@@ -4120,7 +4187,7 @@ export interface components {
         };
         /**
          * StatisticsList
-         * @description A page of models, ordered by name.
+         * @description A page of models.
          */
         StatisticsList: {
             /** Models */
@@ -4130,6 +4197,16 @@ export interface components {
              * @description The `cursor` of the next page; null on the last page.
              */
             next_cursor: string | null;
+            /**
+             * Total
+             * @description The number of models that the API key allows and `search` finds, on all pages.
+             */
+            total: number;
+            /**
+             * Attention
+             * @description The number of those that need attention, including unreadable ones.
+             */
+            attention: number;
         };
         /**
          * StringField
@@ -5269,7 +5346,11 @@ export interface operations {
     list_models: {
         parameters: {
             query?: {
-                /** @description The `next_cursor` of the previous page. */
+                /** @description A part of the names to list, in upper or lower case. */
+                search?: string;
+                /** @description `name`; `traffic`: the most predictions first, where the weight of a prediction halves every day; `reward`: the highest mean reward of the latest rounds first; `trouble`: first the models that need attention. */
+                sort?: "name" | "traffic" | "reward" | "trouble";
+                /** @description The `next_cursor` of the previous page, with the same `sort`. */
                 cursor?: string;
                 /** @description Maximum models on a page. */
                 limit?: number;
@@ -6837,7 +6918,11 @@ export interface operations {
     list_statistics: {
         parameters: {
             query?: {
-                /** @description The `next_cursor` of the previous page. */
+                /** @description A part of the names to list, in upper or lower case. */
+                search?: string;
+                /** @description `name`; `traffic`: the most predictions first, where the weight of a prediction halves every day; `reward`: the highest mean reward of the latest rounds first; `trouble`: first the models that need attention. */
+                sort?: "name" | "traffic" | "reward" | "trouble";
+                /** @description The `next_cursor` of the previous page, with the same `sort`. */
                 cursor?: string;
                 /** @description Maximum models on a page. */
                 limit?: number;
@@ -9289,6 +9374,98 @@ export interface operations {
                 };
             };
             /** @description `newer-version`, `store-unavailable`, `too-busy` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `store-full` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyAnswer"];
+                };
+            };
+            /** @description `repeated-parameter`, `unknown-parameter` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid-api-key` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not-allowed` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unknown-host` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid-request` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate-limited`, `too-many-wrong-keys` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `store-unavailable`, `too-busy` */
             503: {
                 headers: {
                     [name: string]: unknown;

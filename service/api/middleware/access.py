@@ -29,9 +29,9 @@ Header = tuple[bytes, bytes]
 
 
 class Need(NamedTuple):
-    """The scope that a request needs, and whether its key must allow all models."""
+    """The scope that a request needs, None if any will do; and whether its key must allow all models."""
 
-    scope: keys.Scope
+    scope: keys.Scope | None
     every_model: bool = True
 
 
@@ -45,6 +45,7 @@ _SCOPES: dict[tuple[str, str], Need] = {
     ("POST", "/models"): Need("admin", every_model=False),
     ("GET", "/statistics"): Need("read", every_model=False),
     ("GET", "/learners"): Need("read", every_model=False),
+    ("GET", "/key"): Need(None, every_model=False),
 }
 _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
@@ -91,6 +92,11 @@ def caller_id() -> str | None:
     """Return the id of the request's key; None if no keys are required."""
     caller = _caller.get()
     return None if caller is None else caller.key_id
+
+
+def current_caller() -> Caller | None:
+    """Return the caller of the request; None if no keys are required."""
+    return _caller.get()
 
 
 def own_names() -> Names:
@@ -159,7 +165,7 @@ def presented_key(scope: Scope) -> str | None:
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:
-    if need.scope not in caller.scopes:
+    if need.scope is not None and need.scope not in caller.scopes:
         raise errors.ForbiddenError(
             f"the request needs the scope {quoted(need.scope)}, which the API key does not have"
         )

@@ -11,10 +11,12 @@ from service.api.responses.bodies import answer_with
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.routes import JsonRoute, StrictRoute
 from service.compute import Compute
-from service.error_messages.patterns import CURSOR, NAME
+from service.error_messages.patterns import CURSOR, MOST_MODEL_NAME, NAME
 from service.error_messages.values import quoted
+from service.registry.catalogue import Catalogue, Sort
+from service.registry.catalogue import Query as ListQuery
 from service.registry.descriptions import Described
-from service.registry.registry import ModelRegistry, describe_learners
+from service.registry.registry import ModelRegistry, describe_learners, listed_answer
 from service.schemas import models as schemas
 from service.store.stored_models import UnreadModel
 
@@ -23,6 +25,22 @@ Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 IfMatch = Annotated[
     str | None,
     Header(description="Required: the ETag of the model, as `GET /models/{name}` returns it, or `*` for any."),
+]
+
+Search = Annotated[
+    str, Query(max_length=MOST_MODEL_NAME, description="A part of the names to list, in upper or lower case.")
+]
+
+SortBy = Annotated[
+    Sort,
+    Query(
+        description="`name`; `traffic`: the most predictions first, where the weight of a prediction halves every day; "
+        "`reward`: the highest mean reward of the latest rounds first; `trouble`: first the models that need attention."
+    ),
+]
+
+Cursor = Annotated[
+    str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page, with the same `sort`.")
 ]
 
 _ItemT = TypeVar("_ItemT")
@@ -46,10 +64,10 @@ async def answer_described(request: Request, described: Described) -> Response:
     return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
 
 
-def router(registry: ModelRegistry) -> APIRouter:
+def router(registry: ModelRegistry, catalogue: Catalogue) -> APIRouter:
     """Return the routes of models."""
     others = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-    _add_reading(others, registry)
+    _add_reading(others, registry, catalogue)
     _add_changes(others, registry)
     routes = APIRouter()
     routes.include_router(_creation(registry))
@@ -77,15 +95,23 @@ def _creation(registry: ModelRegistry) -> APIRouter:
     return routes
 
 
-def _add_reading(routes: APIRouter, registry: ModelRegistry) -> None:
+def _add_reading(routes: APIRouter, registry: ModelRegistry, catalogue: Catalogue) -> None:
     @routes.get("", responses=responses())
     async def list_models(
-        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
+        search: Search = "",
+        sort: SortBy = "name",
+        cursor: Cursor = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum models on a page.")] = 100,
     ) -> schemas.ModelList:
-        """List the models that the API key allows, a page at a time, ordered by name."""
-        page = await registry.page(cursor, limit, own_names())
-        return schemas.ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
+        """List the models that the API key allows, a page at a time.
+
+        If models change their places between two requests, pages may repeat or omit them, but no others.
+        """
+        page = await catalogue.page(ListQuery(search, sort, cursor, limit), own_names())
+        models = [
+            each if isinstance(each, UnreadModel) else listed_answer(each.listed, each.summary) for each in page.models
+        ]
+        return schemas.ModelList(models=list(map(readable, models)), next_cursor=page.next_cursor, total=page.total)
 
     @routes.get("/{name}", response_model=schemas.ModelAnswer, responses=responses(*errors.READING_ERRORS))
     async def get_model(name: Name, request: Request) -> Response:

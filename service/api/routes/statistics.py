@@ -12,9 +12,9 @@ from service.analytics.statistics import StatisticsReports
 from service.api.middleware.access import own_names
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
-from service.api.routes.models import Name, readable
-from service.error_messages.patterns import CURSOR
+from service.api.routes.models import Cursor, Name, Search, SortBy, readable
 from service.json_values import JsonObject
+from service.registry.catalogue import Query as ListQuery
 from service.schemas.reports import EvaluationAnswer
 from service.schemas.statistics import StatisticsAnswer, StatisticsList
 
@@ -47,13 +47,21 @@ def router(reports: StatisticsReports) -> APIRouter:
     @routes.get("/statistics", response_model=StatisticsList, responses=_UNCHANGED | responses())
     async def list_statistics(
         request: Request,
-        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
+        *,
+        search: Search = "",
+        sort: SortBy = "name",
+        cursor: Cursor = "",
         limit: Annotated[int, Query(ge=1, le=200, description="Maximum models on a page.")] = 100,
         if_none_match: IfNoneMatch = None,
     ) -> Response:
-        """List the models that the API key allows, with a summary of their statistics, ordered by name."""
-        page = await reports.page(cursor, limit, own_names())
-        answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
+        """List the models that the API key allows, with a summary of their statistics, as `GET /models` does.
+
+        `trouble` begins with unreadable models, then those with damaged rounds, then those with the verdicts `dropped`,
+        `collapsed` and `at_chance`, then those whose statistics lack many rounds. For each list, a worker reads 500
+        models again. With more models, it sorts and counts those that have changed a little later.
+        """
+        page = await reports.page(ListQuery(search, sort, cursor, limit), own_names())
+        answer = StatisticsList(**page._asdict() | {"models": list(map(readable, page.models))})
         return _conditional(request, answer.model_dump_json().encode())
 
     return routes

@@ -8,9 +8,6 @@ from typing import Any
 from service.errors import StoreCorruptError
 from service.store.stored_models import DIGEST_BYTES, ListedModel, ModelKey, StoredModel
 
-NAME_ERRORS = "surrogateescape"
-"""Error handler for names that are not UTF-8, so that the next page of a list can begin after such a name."""
-
 _COUNTERS = ("rounds", "predictions", "correct")
 
 _LATEST = 253_402_300_799.0
@@ -73,8 +70,8 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     Raises:
         StoreCorruptError: as in `read_model`.
     """
-    exists, definition_bytes, (incarnation, created_at, *counters, summary, digest, abstained) = reply
-    rounds, predictions, correct, partial = counters
+    exists, definition_bytes, (incarnation, created_at, *counters, summary, digest) = reply
+    rounds, predictions, correct, partial, abstained, damaged, overview = counters
     if not exists:
         return None
     key = ModelKey(name, _text(name, "incarnation", incarnation))
@@ -91,6 +88,8 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
         reward_sum(name, partial),
         digest or b"",
         count(name, "abstained", abstained or b"0"),
+        count(name, "damaged", damaged or b"0"),
+        overview or b"",
     )
 
 

@@ -38,7 +38,7 @@ from service.store.redis import feedback_codec
 from service.store.redis.driver_errors import translated_error, translating_errors
 from service.store.redis.entry_codec import CHANGE_VERSION, decode_tail
 from service.store.redis.feedback_codec import activation_status, decode_results, encoded_token
-from service.store.redis.model_hash import NAME_ERRORS, count, read_listed, read_model
+from service.store.redis.model_hash import count, read_listed, read_model
 from service.store.redis.model_stats import read_load, read_model_stats, repaired
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.scripts import Script, record_script, script
@@ -46,7 +46,6 @@ from service.store.stored_models import (
     NO_POLICIES,
     ListedModel,
     ModelKey,
-    ModelPage,
     StoredModel,
     StoredPolicies,
     UnreadModel,
@@ -223,13 +222,13 @@ class RedisStore(Store):
     async def get_model(self, name: str) -> StoredModel | None:
         return read_model(name, await self._call("HGETALL", keys.model(name)))
 
-    async def list_models(self, after: str, limit: int) -> ModelPage:
-        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
-        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
-        names = [name.decode(errors=NAME_ERRORS) for name in raw]
-        found = await asyncio.gather(*(self._list_entry(name) for name in names))
-        cursor = names[-1] if len(names) == limit else None
-        return ModelPage([model for model in found if model is not None], cursor)
+    async def list_models(self, names: Sequence[str]) -> list[ListedModel | UnreadModel]:
+        read = await asyncio.gather(*(self._list_entry(name) for name in names))
+        found = [model for model in read if model is not None]
+        errors = [model.error for model in found if isinstance(model, UnreadModel)]
+        if errors and len(errors) == len(names) and all(isinstance(each, StoreUnavailableError) for each in errors):
+            raise errors[0]
+        return found
 
     async def list_model(self, name: str) -> ListedModel | None:
         return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
@@ -252,6 +251,10 @@ class RedisStore(Store):
         busy = [name.decode() for name in ranked if name not in gone]
         others = await self.list_names(limit) if len(busy) < limit else []
         return list(dict.fromkeys([*busy, *others]))[:limit]
+
+    async def read_traffic(self) -> dict[str, float]:
+        scored = await self._call("ZRANGE", keys.TRAFFIC, 0, -1, "WITHSCORES")
+        return {name.decode(errors="replace"): float(score) for name, score in scored}
 
     async def count_traffic(self, predictions: Mapping[str, int]) -> None:
         counts = [word for pair in predictions.items() for word in pair]
@@ -570,8 +573,6 @@ class RedisStore(Store):
         await self._bulk.close()
 
     async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
-        if not name.isascii():
-            return None  # not a valid model name, so no request can refer to it
         try:
             return await self.list_model(name)
         except StoreError as error:

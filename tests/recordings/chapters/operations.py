@@ -29,8 +29,7 @@ async def _lists(play: Play) -> None:
         while cursor is not None:
             page = await play.get(f"{path}?limit=3" + (f"&cursor={cursor}" if cursor else ""))
             cursor = page["next_cursor"]
-        for query in ("limit=0", "limit=1001", "limit=x", "cursor=%7B", "limt=3", "limit=2&limit=3", "cursor=zzz"):
-            await play.send("GET", f"{path}?{query}")
+        await _queries(play, path)
     name = play.name("1")
     for query in ("limit=2", "limit=0", "cursor=x", "limit=2&cursor=%2A", "after=1"):
         await play.send("GET", f"/models/{name}/predictions?{query}")
@@ -40,6 +39,17 @@ async def _lists(play: Play) -> None:
     await play.create("1", labels=LABELS)
     await play.get(f"/models/{name}")
     await play.send("GET", "/metrics")
+
+
+async def _queries(play: Play, path: str) -> None:
+    for query in ("limit=0", "limit=1001", "limit=x", "cursor=%7B", "limt=3", "limit=2&limit=3", "cursor=zzz"):
+        await play.send("GET", f"{path}?{query}")
+    for sort in ("reward", "trouble", "colour"):  # traffic is counted each second
+        first = await play.send("GET", f"{path}?sort={sort}&limit=4")
+        if first.status_code == 200:
+            await play.send("GET", f"{path}?sort={sort}&cursor={first.json()['next_cursor']}")
+    for query in ("search=AC", "search=nothing", f"search={'a' * 65}", "sort=reward&cursor=a", "cursor=reward:1:a"):
+        await play.send("GET", f"{path}?{query}")
 
 
 _OPEN = ["/livez", "/readyz", "/learners", "/metrics", "/openapi.json", "/", "/docs", "/favicon.ico", "/nothing"]
@@ -91,7 +101,7 @@ async def _keys(play: Play) -> None:
     for name in (own, other):
         await play.send("POST", "/models", {"name": name, **body}, headers=bearer(admin))
     requests: list[tuple[str, str, Any]] = [
-        ("GET", "/models", None), ("GET", "/statistics", None), ("GET", f"/models/{own}", None),
+        ("GET", "/key", None), ("GET", "/models", None), ("GET", "/statistics", None), ("GET", f"/models/{own}", None),
         ("GET", f"/models/{other}", None), ("GET", "/models/nobody", None), ("GET", "/metrics", None),
         ("POST", "/models", {"name": play.name("owned"), **body}),
         ("POST", "/models", {"name": play.name("more"), **body}),

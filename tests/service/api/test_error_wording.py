@@ -60,7 +60,10 @@ BROKEN: list[tuple[bytes, str]] = [
     (b"[" * 9000, "the body is not JSON: its lists and objects are nested too deeply"),
 ]  # fmt: skip
 QUERIES = [
-    ("/models?limt=5", 'limt: unknown query parameter; did you mean "limit"? Known parameters: cursor, limit'),
+    (
+        "/models?limt=5",
+        'limt: unknown query parameter; did you mean "limit"? Known parameters: search, sort, cursor, limit',
+    ),
     ("/learners?a=1", "a: unknown query parameter; this operation has none"),
     ("/models?limit=1&limit=2", "limit: given 2 times; give it once"),
 ]

@@ -80,7 +80,8 @@ REST: dict[str, Any] = {"features": {"kind": "dense", "size": SIZE}, "learner": 
 READS = ["/models/labels", "/models/labels/changes", "/models/changed/changes?after=9000&limit=1000", "/models/changed",
          "/models/changed/rounds", "/models/dense/rounds?limit=10000", "/models/labels/evaluation?rounds=100000",
          "/models/dense/evaluation?rounds=100000", "/models/labels/statistics", "/models/dense/statistics",
-         "/statistics?limit=200", "/models/labels/export"]  # fmt: skip
+         "/statistics?limit=200", "/statistics?limit=200&sort=trouble", "/models?limit=1000&search=e&sort=reward",
+         "/models/labels/export"]  # fmt: skip
 
 
 def requests() -> list[Large]:

@@ -80,7 +80,7 @@ async def test_a_failure_is_answered_with_its_id_and_logged(
     store_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with worker(store_url, log_requests_per_second=0) as client:
-        monkeypatch.setattr("service.registry.registry.ModelRegistry.page", None)  # so that calling it raises
+        monkeypatch.setattr("service.registry.catalogue.Catalogue.page", None)  # so that calling it raises
         with caplog.at_level(logging.INFO):
             answer = await client.get("/models", headers={"X-Request-ID": "boom-1"})
             await client.get("/learners")

@@ -71,12 +71,13 @@ REFUSED_WHEN_FULL = frozenset(
 
 READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "get_model": lambda store: store.get_model("forest"),
-    "list_models": lambda store: store.list_models("", 10),
+    "list_models": lambda store: store.list_models(["forest"]),
     "read_tail": lambda store: store.read_tail(KEY, 0, 10),
     "load_snapshot": lambda store: store.load_snapshot(KEY),
     "read_figures": lambda store: store.read_model_stats("forest"),
     "list_names": lambda store: store.list_names(10),
     "list_flags": lambda store: store.list_flags("", 10),
+    "read_traffic": lambda store: store.read_traffic(),
     "list_busiest": lambda store: store.list_busiest(10),
     "measure": lambda store: store.measure("forest"),
     "read_damage": lambda store: store.read_damage(KEY),

@@ -38,7 +38,7 @@ async def use_every_operation(store: RedisStore) -> None:
     assert (await store.read_tail(KEY, 0, 10)).round_count == 2
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", MOMENT), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
-    assert isinstance((await store.list_models("", 10)).models[0], ListedModel)
+    assert isinstance((await store.list_models([KEY.name]))[0], ListedModel)
     assert await store.keep_summary(KEY, "{}")
     assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3, 2)) == 2
     assert ((await Scenario(store, KEY).figures()).statistics, await store.list_names(10)) == (b"tally", [KEY.name])
@@ -47,6 +47,7 @@ async def use_every_operation(store: RedisStore) -> None:
     assert (load.models, load.backup_at) == (1, NOW)
     await store.count_traffic({KEY.name: 2})
     await store.count_traffic({KEY.name: 1, "another": 3})
+    assert (await store.read_traffic()).keys() == {KEY.name, "another"}
     assert await store.list_busiest(10) == [KEY.name]
     assert await store.record_damage(KEY, [Damage(3, 3, 3, "noise")])
     await store.mark_snapshot(KEY, 2, "noise")

@@ -40,19 +40,14 @@ async def test_a_name_is_given_once(scenario: Scenario) -> None:
     assert await scenario.model() == created
 
 
-async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:
+async def test_those_models_that_exist_are_listed_in_order(any_store: Store, name: str) -> None:
     names = [f"{name}-page-{letter}" for letter in "edcba"]
     for each in names:
         assert await any_store.create_model(ModelKey(each, "first"), "{}", NOW)
-    found: list[str] = []
-    cursor: str | None = f"{name}-page-"
-    while cursor is not None and len(found) < 5:
-        page = await any_store.list_models(cursor, 2)
-        assert len(page.models) <= 2
-        found += [model.name for model in page.models]
-        cursor = page.next_cursor
-    assert found[:5] == sorted(names)
-    assert await any_store.list_models("~", 10) == ([], None)
+    found = await any_store.list_models([*names[:3], f"{name}-never-created", *names[3:]])
+    assert [model.name for model in found] == names
+    assert [each for each in await any_store.list_names(-1) if each in names] == sorted(names)
+    assert await any_store.list_models([]) == []
 
 
 async def test_a_deletion_leaves_nothing_but_predictions(scenario: Scenario, any_store_url: str) -> None:
@@ -64,7 +59,7 @@ async def test_a_deletion_leaves_nothing_but_predictions(scenario: Scenario, any
     assert keys_like(any_store_url, name) == [keys.block(*scenario.key, own) for own in ("p0", "p1")]
     assert await scenario.store.get_model(name) is None
     assert await scenario.store.read_model_stats(name) is None
-    assert name not in [model.name for model in (await scenario.store.list_models(name[:-1], 1000)).models]
+    assert (name in await scenario.store.list_names(-1), await scenario.store.list_models([name])) == (False, [])
     assert not await scenario.store.delete_model(name)
 
 
@@ -103,7 +98,7 @@ async def test_a_late_deletion_spares_the_recreated_model(scenario: Scenario, mo
     monkeypatch.setattr(scenario.store, "_incarnation", late)
     assert not await scenario.store.delete_model(name)
     assert (await scenario.model()).key == second.key
-    assert name in [model.name for model in (await scenario.store.list_models(name[:-1], 1000)).models]
+    assert name in await scenario.store.list_names(-1)
 
 
 @pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "recreated"])
@@ -298,6 +293,10 @@ async def test_the_busiest_models_come_first_and_a_day_halves_traffic(any_store:
         assert await any_store.list_busiest(0) == []
         (seconds, _), score = client.time(), client.zscore(keys.TRAFFIC, names[2])
         assert score == pytest.approx(math.log(3) + seconds * math.log(2) / 86_400, abs=0.01)
+        traffic = await any_store.read_traffic()
+        assert (traffic[names[2]], traffic[names[3]] - traffic[names[2]]) == pytest.approx(
+            (score, math.log(4 / 3)), abs=0.01
+        )
         everything = await any_store.list_busiest(10_000)
         assert everything[:2] == [names[3], names[2]]
         assert sorted(everything) == await any_store.list_names(10_000)
