@@ -45,7 +45,9 @@ ELSEWHERE = (
 
 VENDORED = {
     Part("swagger-ui-dist", "5.35.0", "Apache-2.0"): "service/api/static/swagger-ui",
-    Part("uPlot", "1.6.32", "MIT"): "service/api/static/dashboard/uplot",
+    Part("uPlot", "1.6.32", "MIT"): "service/api/static/dashboard/vendor/uplot",
+    Part("preact", "11.2.0", "MIT"): "service/api/static/dashboard/vendor/preact",
+    Part("htm", "3.1.1", "Apache-2.0"): "service/api/static/dashboard/vendor/htm",
 }
 """JavaScript in this repository, with the folder that has its files and its licence."""
 

@@ -1,0 +1,59 @@
+// A form that changes policies of a model: one PATCH with what differs. Entries stay when the change is refused.
+
+import { useState } from "preact/hooks";
+
+import { useMay } from "../access.js";
+import * as api from "../api.js";
+import { Others, errorsOf, useConfirmation } from "../parts/forms.js";
+import { html } from "../parts/html.js";
+
+const changed = (before, after) =>
+  Object.fromEntries(Object.entries(after).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
+
+// `start(model)` returns the values of the inputs, and `bodyOf(values)` the policies that they mean, or throws Error.
+// `complete(body, all)` may add policies that must be sent together. `children(values, set, errors)` are the inputs.
+export function PatchForm({ id, title, text, fields, model, reload, start, bodyOf, complete, children }) {
+  const may = useMay()("admin");
+  const [edits, setEdits] = useState({});
+  const [error, fail] = useState(null);
+  const [ask, dialog] = useConfirmation(reload);
+  const stored = start(model);
+  const values = { ...stored, ...edits };
+  const set = (name) => (value) => {
+    fail(null);
+    setEdits((old) => ({ ...old, [name]: value }));
+  };
+  const forget = () => {
+    fail(null);
+    setEdits({});
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    try {
+      const all = bodyOf(values);
+      const body = changed(bodyOf(stored), all);
+      if (!Object.keys(body).length) throw new Error("nothing is changed yet");
+      const request = { method: "PATCH", path: api.modelPath(model.name), body: complete?.(body, all) ?? body, etag: model.etag };
+      const plan = { title: `Change ${Object.keys(body).join(", ")} of ${model.name}`, text: "Later predictions follow the change at once.", request };
+      ask(plan, fail, () => { forget(); reload(); });
+    } catch (problem) {
+      fail(problem);
+    }
+  };
+  const { found, others } = errorsOf(error, fields);
+  return html`
+    <form class="panel" onSubmit=${submit} aria-labelledby=${id} novalidate>
+      <h2 id=${id}>${title}</h2>
+      ${text && html`<p class="hint">${text}</p>`}
+      <fieldset class="plain" disabled=${!may}>
+        ${children(values, set, found)}
+        <${Others} errors=${others} />
+        ${may && html`
+          <p class="row">
+            <button type="submit">Review the change</button>
+            ${Object.keys(edits).length > 0 && html`<button type="button" class="quiet" onClick=${forget}>Undo entries</button>`}
+          </p>`}
+      </fieldset>
+    </form>
+    ${dialog}`;
+}
