@@ -24,6 +24,7 @@ FAVOURITE_RATE, OTHER_RATE = 0.5, 0.1
 DEFINITION: JsonObject = {
     "name": NAME,
     "labels": list(HEADLINES),
+    "reward": "clicks",
     "on_expiry": "incorrect",
     "window_seconds": 3.0,
     "holdout": {"fraction": 0.1, "policy": "uniform"},
