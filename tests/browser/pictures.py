@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import httpx2
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import sync_playwright
 
 from tests.service.wager import serve
 
@@ -21,29 +21,22 @@ MODELS = (
     ("prompts", ["terse", "friendly", "formal"]),
     ("search-ranking", ["a", "b"]),
 )
-TALL, WIDE = {"width": 1280, "height": 900}, {"width": 1280, "height": 560}
+TALL, WIDE = {"width": 1280, "height": 1120}, {"width": 1280, "height": 560}
 
 
 def take(url: str) -> None:
     """Take the pictures of a service whose demonstration has run."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for theme, suffix in (("light", ""), ("dark", "-dark")):
-            context = browser.new_context(viewport=TALL, color_scheme=theme)  # type: ignore[arg-type]
-            page = context.new_page()
-            page.goto(f"{url}/#/models/headlines")
-            page.wait_for_selector(".chart canvas")
-            page.screenshot(path=IMAGES / f"dashboard-model{suffix}.png")
-            if theme == "light":
-                _take_fleet(page, url)
+        page = browser.new_page(viewport=TALL)  # type: ignore[arg-type]
+        page.goto(f"{url}/#/models/headlines")
+        page.wait_for_selector(".chart canvas")
+        page.screenshot(path=IMAGES / "dashboard-model.png")
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        page.goto(f"{url}/#/?sort=traffic")
+        page.wait_for_selector("table.models tbody tr:nth-child(4)")
+        page.screenshot(path=IMAGES / "dashboard-models.png")
         browser.close()
-
-
-def _take_fleet(page: Page, url: str) -> None:
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
-    page.goto(f"{url}/#/?sort=traffic")
-    page.wait_for_selector("table.models tbody tr:nth-child(4)")
-    page.screenshot(path=IMAGES / "dashboard-models.png")
 
 
 def main() -> None:

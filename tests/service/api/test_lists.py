@@ -197,7 +197,7 @@ async def test_a_fall_of_the_reward_is_trouble_once_it_is_published(empty: str) 
             ("steady", False),
         ]
         assert found["attention"] == 1
-        assert found["models"][0]["attention"].startswith("The reward of the last ")
+        assert found["models"][0]["attention"].startswith("The accuracy of the last ")
         assert [each["name"] for each in (await client.get("/statistics?sort=reward")).json()["models"]] == [
             "steady",
             "fallen",
