@@ -17,7 +17,7 @@ import { Settings } from "./settings.js";
 import { Shadows } from "./shadows.js";
 import { Trial } from "./trial.js";
 
-const DEFINITION_EVERY = 10_000; // milliseconds
+const DEFINITION_EVERY = 30_000; // milliseconds
 
 // By part of the address: the words, the content, and the scope without which the tab is not offered.
 const TABS = {
