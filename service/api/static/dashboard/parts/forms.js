@@ -53,8 +53,8 @@ export function errorsOf(error, names) {
   const fields = error instanceof api.Refusal ? Object.entries(error.fields) : [];
   for (const [path, detail] of fields) {
     const name = names.find((each) => path === each || path.startsWith(`${each}.`) || path.startsWith(`${each}[`));
-    if (name && !found[name]) found[name] = path === name ? detail : `${path}: ${detail}`;
-    else if (!name) others.push(`${path}: ${detail}`);
+    if (name) found[name] ??= detail;
+    else others.push(detail);
   }
   if (!fields.length) others.push(error.message);
   return { found, others };
