@@ -125,7 +125,7 @@ export function Confirmation({ plan, done, refuse, reload, close }) {
     <dialog ref=${dialog} aria-labelledby="plan-title" onCancel=${close} onClose=${close}>
       <h2 id="plan-title">${plan.title}</h2>
       <p>${plan.text}</p>
-      <p class="hint">The page sends this request, with your key:</p>
+      <p class="hint">The page sends this request:</p>
       <${Code} text=${api.curl(plan.request)} label="The request as a command" />
       ${error && html`<p class="problem" role="alert">${error.message}</p><${Advice} error=${error} reload=${again} />`}
       <form onSubmit=${send}>
