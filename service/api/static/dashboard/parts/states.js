@@ -56,12 +56,14 @@ export function Failure({ error }) {
 // Shows content that was read, and above it the error of the latest poll, if any.
 export function Polled({ body, error, children }) {
   if (!body || ["gone", "missing"].includes(error?.kind)) return error ? html`<${Failure} error=${error} />` : html`<${Loading} />`;
-  if (!error) return children;
+  return html`${error && html`<${Interruption} error=${error} />`}${children}`; // one shape, so that forms keep their entries
+}
+
+function Interruption({ error }) {
   const needsKey = ["key", "refused", "forbidden"].includes(error.kind);
   return html`
     <div class="problem" role="alert">
       <p>${needsKey ? "The key was refused; it may have expired. Enter another one to go on." : "This page may be old: the service does not answer. It tries again every few seconds."}</p>
       ${needsKey && html`<${KeyForm} refused=${error.message} />`}
-    </div>
-    ${children}`;
+    </div>`;
 }
