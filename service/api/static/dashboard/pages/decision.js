@@ -3,7 +3,7 @@
 import { Bar } from "../parts/charts.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { Loading, Failure } from "../parts/states.js";
+import { Failure, Loading, StatePanel } from "../parts/states.js";
 import { Name, Pair, Right, Section, Table, right } from "../parts/tables.js";
 import { usePoll } from "../polling.js";
 
@@ -84,7 +84,7 @@ const who = (decision) =>
 
 export function Decision({ id }) {
   const { body: decision, error } = usePoll(`predictions/${encodeURIComponent(id)}`, EVERY);
-  if (error && (!decision || error.kind !== "down")) return html`<h1 class="unseen">Decision</h1><${NotFound} id=${id} error=${error} />`;
+  if (error && (!decision || error.kind !== "down")) return html`<${NotFound} id=${id} error=${error} />`;
   if (!decision) return html`<${Loading} />`;
   return html`
     <p class="crumbs"><a href="#/">Models</a> / <a href="#/models/${encodeURIComponent(decision.model)}">${decision.model}</a> / <span>Decision</span></p>
@@ -112,10 +112,9 @@ export function Decision({ id }) {
 function NotFound({ id, error }) {
   if (error.status !== 404 && error.status !== 422) return html`<${Failure} error=${error} />`;
   return html`
-    <section class="panel state-panel">
-      <h2>No decision with this id</h2>
+    <${StatePanel} title="No decision with this id">
       <p><code>${id}</code></p>
       <p>${error.message}</p>
       <p class="hint">The id is the <code>prediction_id</code> in the answer to a prediction, such as <code>front-page:5f0c…</code>. It is found while the log keeps its round.</p>
-    </section>`;
+    <//>`;
 }
