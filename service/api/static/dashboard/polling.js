@@ -44,7 +44,8 @@ export function useKeyVersion() {
   return version;
 }
 
-// Returns the content of an address, the last error, and a function that reads it at once.
+// Returns the content of an address, the last error, and a function that reads it at once. `isOld` marks the content of
+// the address before, which is shown until this one has answered.
 export function usePoll(address, every = EVERY) {
   const [state, set] = useState({ body: null, error: null });
   const [turn, refresh] = useReducer((n) => n + 1, 0);
@@ -58,7 +59,7 @@ export function usePoll(address, every = EVERY) {
       try {
         const body = await api.poll(address);
         if (isOver) return;
-        set((old) => (old.body === body && !old.error ? old : { body, error: null }));
+        set((old) => (old.body === body && !old.error ? old : { address, body, error: null }));
         live();
       } catch (error) {
         if (isOver) return;
@@ -78,7 +79,7 @@ export function usePoll(address, every = EVERY) {
       document.removeEventListener("visibilitychange", again);
     };
   }, [address, every, turn, version]);
-  return { ...state, refresh };
+  return { ...state, isOld: state.address !== address, refresh };
 }
 
 const SPEAK_EVERY = 30_000; // milliseconds between two summaries for screen readers

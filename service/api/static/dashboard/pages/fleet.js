@@ -82,15 +82,15 @@ export function Fleet({ parameters }) {
   const [search, sort, cursor] = ["search", "sort", "cursor"].map((name) => parameters.get(name) ?? "");
   const order = SORTS.some(([name]) => name === sort) ? sort : "trouble";
   const query = new URLSearchParams({ sort: order, limit: SIZE, ...(search && { search }), ...(cursor && { cursor }) });
-  const { body, error } = usePoll(`statistics?${query}`);
-  const summary = body && summaryOf(body, search);
+  const { body, error, isOld } = usePoll(`statistics?${query}`);
+  const summary = body && !isOld && summaryOf(body, search);
   useEffect(() => { if (summary) speak(summary, true); }, [summary]);
   if (!body && error) return html`<${Failure} error=${error} />`;
-  if (body && !body.total && !search) return html`<${Empty} mayCreate=${mayCreate} />`;
+  if (body && !isOld && !body.total && !search) return html`<${Empty} mayCreate=${mayCreate} />`;
   const page = (to, words, kind) => html`<a class="button ${kind}" href=${hashOf({ search, sort, cursor: to })}>${words}</a>`;
   return html`
     <div class="heading">
-      <div><h1>Models</h1><p class="lead">${summary ?? "Loading…"}</p></div>
+      <div><h1>Models</h1><p class="lead">${summary || "Loading…"}</p></div>
       <${Search} search=${search} sort=${order} />
     </div>
     <${Polled} body=${body} error=${error}>
