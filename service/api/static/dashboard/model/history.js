@@ -23,7 +23,7 @@ function Changes({ model }) {
   const [page, turn] = useState(0); // 0 has the latest changes
   const after = Math.max(0, count - SIZE * (page + 1));
   const size = Math.min(SIZE, count - SIZE * page);
-  const { body, error } = usePoll(`${api.modelPath(model.name, "/changes")}?after=${after}&limit=${Math.max(1, size)}`, EVERY);
+  const { body, error } = usePoll(`${api.modelPath(model.name, "/changes")}?after=${after}&limit=${size || SIZE}`, EVERY);
   if (!count) return html`<p class="hint">No changes since ${format.moment(model.created_at)} UTC, when the model was created.</p>`;
   return html`
     <${Polled} body=${body} error=${error}>
