@@ -8,7 +8,6 @@ T = TypeVar("T")
 LONGEST = (
     "simulation/test_simulation.py",
     "learners/contract/test_growth.py",
-    "browser/test_dashboard.py",
     "service/operations/test_restarts.py",
     "recordings/test_recordings.py",
     "toolkit/load/test_load.py",

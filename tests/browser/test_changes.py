@@ -1,0 +1,260 @@
+"""The laws of changes: the page sends the request that it shows, the API has the change, and the page shows it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from service.schemas.models import Policies
+from tests.browser.site import Site
+from tests.browser.visits import Visit, percent
+from tests.servers import wait_until
+
+POLICIES = set(Policies.model_fields)
+
+
+@pytest.fixture
+def review(visit: Visit) -> "Review":
+    return Review(visit)
+
+
+class Review:
+    """Fills forms of the settings and applies what they ask."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+
+    def __call__(self, form: Locator, button: str = "Review the change") -> None:
+        form.get_by_role("button", name=button, exact=True).click()
+        self._visit.confirm("Apply")
+
+
+def test_labels_are_added_and_retired(visit: Visit, site: Site, review: Review) -> None:
+    name = site.create("changing-labels")
+    visit.load(f"models/{name}/settings")
+    form = visit.form("Labels")
+    form.get_by_label("Add").fill("c\nd 'quoted'")
+    review(form)
+    assert site.ask(f"/models/{name}")["labels"] == ["a", "b", "c", "d 'quoted'"]
+    expect(form).to_contain_text("4 labels in use")
+    expect(form.get_by_label("Add")).to_have_value("")
+    form.get_by_label("d 'quoted'").check()
+    form.get_by_label("a", exact=True).check()
+    review(form)
+    assert site.ask(f"/models/{name}")["retired_labels"] == ["a", "d 'quoted'"]
+    expect(form).to_contain_text("2 labels in use, 2 retired")
+
+
+def test_rules_are_changed(visit: Visit, site: Site, review: Review) -> None:
+    name = site.create("changing-rules", ["red", "blue", "green"])
+    page = visit.load(f"models/{name}/settings")
+    form = visit.form("Rules")
+    form.get_by_label("Groups of labels").fill("sale: red, blue")
+    for number, (subject, kind, share) in enumerate([("green", "floor", "12.5"), ("sale", "cap", "70")], 1):
+        form.get_by_role("button", name="Add a rule").click()
+        row = form.get_by_role("group", name=f"Rule {number}")
+        row.get_by_label("Label or group").fill(subject)
+        row.get_by_label("Kind").select_option(kind)
+        row.get_by_label("Percent").fill(share)
+    form.get_by_label("Every answer, at least (%)").fill("5")
+    review(form)
+    rules = site.ask(f"/models/{name}")["rules"]
+    assert (rules["floor"], rules["cap"], rules["floor_each"]) == ({"green": 0.125}, {"sale": 0.7}, 0.05)
+    assert rules["groups"] == {"sale": ["red", "blue"]}
+    expect(form.get_by_role("button", name="Undo entries")).to_have_count(0)
+    for _ in range(2):
+        form.get_by_role("button", name="Remove").first.click()
+    form.get_by_label("Every answer, at least (%)").fill("")
+    form.get_by_label("Groups of labels").fill("")
+    review(form)
+    assert site.ask(f"/models/{name}")["rules"] is None
+    visit.go(f"models/{name}/history", name)
+    expect(page.locator(".timeline li")).to_have_count(2)
+
+
+def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
+    """Costs, the budget, the holdout, feedback, and the log each have a form, and one change leaves the others."""
+    name = site.create("changing-policies")
+    visit.load(f"models/{name}/settings")
+    before = site.ask(f"/models/{name}")
+    changed: set[str] = set()
+
+    def change(form: str, values: dict[str, str], expected: dict[str, object]) -> None:
+        for label, value in values.items():
+            field = visit.form(form).get_by_label(label)
+            is_choice = field.evaluate("field => field.tagName") == "SELECT"
+            field.select_option(value) if is_choice else field.fill(value)
+        review(visit.form(form))
+        after = site.ask(f"/models/{name}")
+        assert {key: after[key] for key in expected} == expected
+        changed.update(expected)
+        unchanged = POLICIES - changed
+        assert {key: after[key] for key in unchanged} == {key: before[key] for key in unchanged}
+        expect(visit.form(form).get_by_role("button", name="Undo entries")).to_have_count(0)
+        for label, value in values.items():
+            expect(visit.form(form).get_by_label(label)).to_have_value(value)
+
+    change(
+        "Costs and budget",
+        {"Costs of labels": "a = 0.5\nb = 2", "Weight of costs": "0.25"},
+        {"costs": {"a": 0.5, "b": 2.0}, "cost_weight": 0.25},
+    )
+    change(
+        "Holdout",
+        {"Share of the requests (%)": "7.5", "Answered by": "uniform"},
+        {"holdout": {"fraction": 0.075, "policy": "uniform"}},
+    )
+    change(
+        "Holdout",
+        {"Answered by": "label", "The label": "b"},
+        {"holdout": {"fraction": 0.075, "policy": {"label": "b"}}},
+    )
+    change("Feedback", {"Feedback after the window": "accept"}, {"late_feedback": "accept"})
+    change(
+        "Feedback",
+        {
+            "Rewards are": "clicks",
+            "A prediction without feedback becomes": "incorrect",
+            "Window in seconds": "600",
+            "Feedback after the window": "reject",
+        },
+        {
+            "reward": "clicks",
+            "on_expiry": "incorrect",
+            "window_seconds": 600.0,
+            "learn": "at_window_close",
+            "late_feedback": "reject",
+        },
+    )
+    change(
+        "Costs and budget", {"Budget": "1.25", "Weight of costs": "0"}, {"budget": {"cost": 1.25}, "cost_weight": 0.0}
+    )
+    change(
+        "Log and freshness",
+        {
+            "Latest rounds to keep": "5000",
+            "Longest time to keep a round": "3600",
+            "Predictions may miss the last seconds": "1",
+        },
+        {"retain_rounds": 5000, "retain_seconds": 3600.0, "freshness": {"max_lag_seconds": 1.0}},
+    )
+
+
+def test_a_model_is_frozen_and_goes_on(visit: Visit, site: Site) -> None:
+    name = site.create("freezing")
+    page = visit.load(f"models/{name}/manage")
+    for button, mode in (("Freeze", "frozen"), ("Answer and learn", "online"), ("Log only", "logging")):
+        page.get_by_role("button", name=button, exact=True).click()
+        visit.confirm(button)
+        assert site.ask(f"/models/{name}")["mode"] == mode
+        expect(page.get_by_role("listitem").filter(has_text=button)).to_contain_text("now")
+        expect(page.locator("div.verdict .tag")).to_have_text([] if mode == "online" else [mode])
+
+
+def test_snapshots_are_taken_returned_to_and_deleted(visit: Visit, site: Site) -> None:
+    name = site.create("returning")
+    site.teach(name, 20, {"a": 1.0, "b": 0.0})
+    page = visit.load(f"models/{name}/history")
+    for snapshot, note in (("before", "it's safe"), ("spare", "")):
+        page.get_by_label("New snapshot").fill(snapshot)
+        page.get_by_label("Note").fill(note)
+        page.get_by_role("button", name="Take").click()
+        visit.confirm("Take")
+        expect(page.locator("table.snapshots tbody").get_by_role("rowheader", name=snapshot)).to_be_visible()
+    taken = {one["id"]: one for one in site.ask(f"/models/{name}/snapshots")["snapshots"]}
+    assert (taken["before"]["note"], taken["before"]["rounds"]) == ("it's safe", 20)
+    expect(page.locator("table.snapshots")).to_contain_text("it's safe")
+    site.teach(name, 30, {"a": 1.0, "b": 0.0})
+    page.get_by_role("button", name="Roll back to before").click()
+    visit.confirm("Roll back")
+    (change,) = site.ask(f"/models/{name}/changes")["changes"]
+    assert (change["kind"], change["snapshot"]) == ("rollback", "before")
+    expect(page.locator(".timeline")).to_contain_text(re.compile("rollback.*before", re.IGNORECASE))
+    page.get_by_role("button", name="Delete spare").click()
+    visit.confirm("Delete")
+    assert [one["id"] for one in site.ask(f"/models/{name}/snapshots")["snapshots"]] == ["before"]
+    expect(page.get_by_role("button", name="Delete spare")).to_have_count(0)
+    page.get_by_role("button", name="Delete before").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    refusal = site.api.delete(f"/models/{name}/snapshots/before").json()["detail"]
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text(refusal)
+
+
+def test_shadows_are_added_compared_promoted_and_deleted(visit: Visit, site: Site) -> None:
+    name = site.create("shadowed")
+    page = visit.load(f"models/{name}/shadows")
+    form = visit.form("Add a shadow")
+    for shadow, settings in (("rival", '{"gap_scale": 3}'), ("second", "")):
+        form.get_by_label("Name").fill(shadow)
+        form.get_by_label("Learner").select_option("squarecb")
+        form.get_by_label("Hyperparameters").fill(settings)
+        form.get_by_role("button", name="Review").click()
+        visit.confirm("Add")
+        expect(page.locator("table.shadows")).to_contain_text(shadow)
+    assert site.ask(f"/models/{name}/shadows/rival")["learner"]["algorithm"] == "squarecb"
+    site.teach(name, 200, {"a": 1.0, "b": 0.2})
+    wait_until(lambda: site.ask(f"/models/{name}/shadows/rival")["compared_rounds"] == 200)
+    visit.go(f"models/{name}", name)
+    visit.go(f"models/{name}/shadows", name)
+    row = page.locator("table.shadows tbody tr").filter(has_text="rival")
+    expect(row.locator("td").nth(5)).to_have_text("200")
+    comparison = site.ask(f"/models/{name}/shadows/rival")["comparison"]
+    assert comparison["verdict"] == row.locator(".pill").inner_text().lower()
+    assert row.locator("td").nth(3).inner_text() in percent(comparison["served"])
+    page.get_by_role("button", name="Promote rival").click()
+    visit.confirm("Promote")
+    assert site.ask(f"/models/{name}")["learner"]["algorithm"] == "squarecb"
+    page.get_by_role("button", name="Delete second").click()
+    visit.confirm("Delete")
+    assert "second" not in [shadow["name"] for shadow in site.ask(f"/models/{name}/shadows")["shadows"]]
+    expect(page.get_by_role("button", name="Delete second")).to_have_count(0)
+
+
+def test_a_model_is_cloned_exported_and_imported(visit: Visit, site: Site, tmp_path: Path) -> None:
+    """The exported file is what POST /models/{name}/import takes; the clone begins with what was learned."""
+    name = site.create("copied")
+    site.teach(name, 40, {"a": 1.0, "b": 0.0})
+    page = visit.load(f"models/{name}/manage")
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Export").click()
+    assert caught.value.suggested_filename == f"{name}.safetensors"
+    caught.value.save_as(tmp_path / "model")
+    content = (tmp_path / "model").read_bytes()
+    headers = {"Content-Type": "application/octet-stream"}
+    site.api.post("/models/imported/import", content=content, headers=headers).raise_for_status()
+    page.get_by_label("Clone as").fill("cloned")
+    page.get_by_role("button", name="Clone").click()
+    visit.confirm("Clone")
+    expect(page.locator("h1")).to_have_text("cloned")
+    answers = {
+        copy: site.send("/predict", {"model": copy, "include_distribution": True})["distribution"]
+        for copy in (name, "imported", "cloned")
+    }
+    assert answers["cloned"] == answers["imported"] == answers[name]
+
+
+def test_a_model_is_reset_and_deleted_after_its_name_is_typed(visit: Visit, site: Site) -> None:
+    name = site.create("ending")
+    site.teach(name, 20, {"a": 1.0, "b": 0.0})
+    page = visit.load(f"models/{name}/manage")
+    for word in ("Reset", "Delete"):
+        page.locator("#m-end").get_by_role("button", name=word).click()
+        dialog = page.get_by_role("dialog")
+        button = dialog.get_by_role("button", name=word)
+        expect(button).to_be_disabled()
+        dialog.get_by_label(f"Type {name} to confirm").fill(name[:-1])
+        dialog.get_by_label(f"Type {name} to confirm").press("Enter")
+        expect(button).to_be_disabled()
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+    assert site.ask(f"/models/{name}")["changes"]["count"] == 0
+    for word in ("Reset", "Delete"):
+        page.locator("#m-end").get_by_role("button", name=word).click()
+        page.get_by_role("dialog").get_by_label(f"Type {name} to confirm").fill(name)
+        visit.confirm(word)
+        if word == "Reset":
+            assert [change["kind"] for change in site.ask(f"/models/{name}/changes")["changes"]] == ["reset"]
+            assert site.ask(f"/models/{name}")["rounds_seen"] == 20
+    expect(page.locator("h1")).to_have_text("Models")
+    assert site.api.get(f"/models/{name}").status_code == 404
