@@ -14,8 +14,9 @@ from tests.servers import wait_until
 from tests.service.wager import serve
 
 CHROMIUM = shutil.which("chromium")
-LEARNT, TROUBLED, MANY = "front-page", "fleet-fallen", 119
+LEARNT, RICH, TROUBLED, MANY = "front-page", "rich", "fleet-fallen", 119
 ROUNDS = 2_000
+MARKUP = "<b>bold</b>"
 
 _ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -34,14 +35,32 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def _fill(site: Site) -> None:
     site.create(LEARNT, ["sports", "politics", "science"])
     site.teach(LEARNT, ROUNDS, {"sports": 0.1, "politics": 0.2, "science": 0.7})
+    _fill_rich(site)
     site.create(TROUBLED)
     for mean in (1.0, 0.0):
         site.teach(TROUBLED, 1_000, {"a": mean, "b": mean})
     for i in range(MANY):
         site.create(f"fleet-{i:03}")
-    for name in (LEARNT, TROUBLED):
+    for name in (LEARNT, RICH, TROUBLED):
         site.wait_for_fold(name)
     wait_until(lambda: site.ask("/statistics?search=fleet-&limit=1")["attention"] == 1)
+
+
+def _fill_rich(site: Site) -> None:
+    """Create a model with something in each part of its page."""
+    policies = {
+        "reward": "clicks",
+        "holdout": {"fraction": 0.3, "policy": "uniform"},
+        "costs": {"a": 0.1},
+        "rules": {"floor": {MARKUP: 0.3}, "cap": {"a": 0.7}},
+    }
+    site.create(RICH, ["a", "c", MARKUP], **policies)
+    site.api.put(f"/models/{RICH}/shadows/rival", json={"learner": "squarecb"}).raise_for_status()
+    means = {"a": 0.1, "c": 0.3, MARKUP: 0.7}
+    site.teach(RICH, 1_000, means)
+    site.send(f"/models/{RICH}/snapshots", {"id": "kept", "note": MARKUP})
+    site.patch(RICH, {"labels": {"retire": ["c"]}})
+    site.teach(RICH, 100, means)
 
 
 @pytest.fixture(scope="session")

@@ -3,31 +3,16 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LEARNT
+from tests.browser.conftest import LEARNT, RICH
 from tests.browser.site import Site
 from tests.browser.visits import Visit
-
-RICH = "rich"
 
 
 @pytest.fixture(scope="session")
 def places(site: Site) -> dict[str, str]:
     """Return addresses with something that is there when they have been read."""
-    site.create(
-        RICH,
-        ["a", "b", "c"],
-        reward="clicks",
-        holdout={"fraction": 0.3, "policy": "uniform"},
-        costs={"a": 0.1},
-        rules={"floor": {"c": 0.2}},
-    )
-    site.api.put(f"/models/{RICH}/shadows/rival", json={"learner": "squarecb"}).raise_for_status()
-    site.patch(RICH, {"cost_weight": 0.1})
-    site.teach(RICH, 300, {"a": 0.1, "b": 0.5, "c": 0.3})
-    site.send(f"/models/{RICH}/snapshots", {"id": "kept"})
     site.create("untouched")
     made = site.send("/predict", {"model": LEARNT})["prediction_id"]
-    site.wait_for_fold(RICH)
     model = f"models/{RICH}"
     return {
         "?search=fleet-00": "table.models",
