@@ -128,8 +128,12 @@ class ModelRegistry:
         model = dataclasses.replace(model, digests=digests_of([text]))
         return model, text, encoded_summary(model, text)
 
-    async def delete(self, name: str) -> None:
-        """Delete a model and its log."""
+    async def delete(self, name: str, versions: Collection[str] = ("*",)) -> None:
+        """Delete a model and its log if its current version is among `versions` (`*`: any)."""
+        if "*" not in versions:
+            stored = await stored_under(self._store, name)
+            if not changing.is_current(stored, versions):
+                raise changing.stale(stored)
         if not await self._store.delete_model(name):
             raise missing(name)
         self._forget(name)

@@ -46,11 +46,44 @@ def test_labels_are_added_and_retired(visit: Visit, site: Site, review: Review) 
     expect(form).to_contain_text("2 labels in use, 2 retired")
 
 
+def test_the_ticked_label_is_retired_whatever_it_contains(visit: Visit, site: Site, review: Review) -> None:
+    labels = ["a", "a ", "x, y", "x", "<b>c"]
+    name = site.create("odd-labels", labels)
+    visit.load(f"models/{name}/settings")
+    form = visit.form("Labels")
+    form.get_by_role("checkbox").nth(1).check()
+    expect(form.get_by_role("checkbox").nth(0)).not_to_be_checked()
+    review(form)
+    assert site.ask(f"/models/{name}")["retired_labels"] == ["a "]
+
+
+def test_what_a_form_shows_is_kept_when_another_part_of_it_changes(visit: Visit, site: Site, review: Review) -> None:
+    """Groups, costs and values with any characters survive a change of their neighbours."""
+    name = site.create("kept", ["x, y", "x", "__proto__", "a = b"])
+    rules = {"floor": {}, "cap": {"g:1": 0.9}, "floor_each": 0.0, "groups": {"g:1": ["x, y", "x"]}}
+    values = {"__proto__": "u = v", "a = b": True}
+    costs = {"__proto__": 0.5, "a = b": 1.0}
+    site.patch(name, {"rules": rules, "values": values, "costs": costs})
+    for title, label in (
+        ("Rules", "Every answer"),
+        ("Feature flag", "Seconds"),
+        ("Costs and budget", "Weight of costs"),
+    ):
+        visit.load(f"models/{name}/settings")
+        visit.form(title).get_by_label(label).fill("2")
+        review(visit.form(title))
+    model = site.ask(f"/models/{name}")
+    assert model["rules"] == rules | {"floor_each": 0.02}
+    assert (model["values"], model["costs"]) == (values, costs)
+
+
 def test_rules_are_changed(visit: Visit, site: Site, review: Review) -> None:
     name = site.create("changing-rules", ["red", "blue", "green"])
     page = visit.load(f"models/{name}/settings")
     form = visit.form("Rules")
-    form.get_by_label("Groups of labels").fill("sale: red, blue")
+    form.get_by_role("button", name="Add a group of labels").click()
+    form.get_by_label("Name of the group").fill("sale")
+    form.get_by_label("Its labels").fill("red\nblue")
     for number, (subject, kind, share) in enumerate([("green", "floor", "12.5"), ("sale", "cap", "70")], 1):
         form.get_by_role("button", name="Add a rule").click()
         row = form.get_by_role("group", name=f"Rule {number}")
@@ -63,10 +96,9 @@ def test_rules_are_changed(visit: Visit, site: Site, review: Review) -> None:
     assert (rules["floor"], rules["cap"], rules["floor_each"]) == ({"green": 0.125}, {"sale": 0.7}, 0.05)
     assert rules["groups"] == {"sale": ["red", "blue"]}
     expect(form.get_by_role("button", name="Undo entries")).to_have_count(0)
-    for _ in range(2):
+    for _ in range(3):
         form.get_by_role("button", name="Remove").first.click()
     form.get_by_label("Every answer, at least (%)").fill("")
-    form.get_by_label("Groups of labels").fill("")
     review(form)
     assert site.ask(f"/models/{name}")["rules"] is None
     visit.go(f"models/{name}/history", name)
@@ -97,7 +129,7 @@ def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
 
     change(
         "Costs and budget",
-        {"Costs of labels": "a = 0.5\nb = 2", "Weight of costs": "0.25"},
+        {"Costs of labels": '{"a":0.5,"b":2}', "Weight of costs": "0.25"},
         {"costs": {"a": 0.5, "b": 2.0}, "cost_weight": 0.25},
     )
     change(

@@ -1,5 +1,7 @@
 """The laws of the page of a decision, and of addresses that lead nowhere."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -31,6 +33,18 @@ def test_a_decision_is_found_by_its_id_and_explained(visit: Visit, site: Site) -
     page.clock.run_for(5_000)
     expect(page.locator("#d-outcome")).to_contain_text("Correct")
     expect(page.locator("#d-outcome")).to_contain_text("1.000")
+
+
+def test_the_random_number_lies_among_those_of_the_answer(visit: Visit, site: Site) -> None:
+    """Also if labels are numbers, which JavaScript would put in another order."""
+    name = site.create("numbered", ["10", "2", "1", "007"])
+    for _ in range(4):
+        made = site.send("/predict", {"model": name})
+        visit.load(f"decisions/{made['prediction_id']}")
+        expect(visit.page.locator("h1")).to_have_text(made["label"])
+        u, low, high = map(float, re.findall(r"\d\.\d+", text(visit.page.locator("#d-draw p"))))
+        assert low - 1e-4 <= u <= high + 1e-4
+        assert low == pytest.approx(0.25 * ["10", "2", "1", "007"].index(made["label"]), abs=1e-4)
 
 
 def test_addresses_that_lead_nowhere_say_so(visit: Visit) -> None:

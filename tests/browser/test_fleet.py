@@ -110,7 +110,7 @@ def test_failures_have_their_words_and_end(visit: Visit) -> None:
     expect(page.locator("table.models")).to_be_visible()
     page.route("**/statistics*", lambda route: route.abort())
     page.clock.run_for(2_000)
-    expect(page.locator("div.problem")).to_contain_text("This page may be old: the service does not answer")
+    expect(page.locator("div.problem")).to_contain_text("This page may be old. The service does not answer")
     expect(page.locator("table.models")).to_be_visible()
     page.unroute("**/statistics*")
     page.clock.run_for(2_000)

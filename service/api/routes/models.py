@@ -121,10 +121,19 @@ def _add_reading(routes: APIRouter, registry: ModelRegistry, catalogue: Catalogu
         """
         return await answer_described(request, await registry.get(name))
 
-    @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
-    async def delete_model(name: Name) -> None:
+    @routes.delete(
+        "/{name}",
+        status_code=204,
+        responses=responses(errors.ModelNotFoundError, errors.PreconditionFailedError, errors.StoreCorruptError),
+    )
+    async def delete_model(
+        name: Name,
+        if_match: Annotated[
+            str | None, Header(description="The ETag of the model to delete, in case somebody changes or replaces it.")
+        ] = None,
+    ) -> None:
         """Delete a model and its log. Its open predictions no longer accept feedback."""
-        await registry.delete(name)
+        await registry.delete(name, ["*"] if if_match is None else versions_in(if_match))
 
 
 def _add_changes(routes: APIRouter, registry: ModelRegistry) -> None:

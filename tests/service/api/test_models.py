@@ -64,6 +64,18 @@ async def test_models_are_listed_by_cursor(api: Api) -> None:
     assert (last["models"], last["next_cursor"], last["total"] >= 5) == ([], None, True)
 
 
+async def test_a_model_that_changed_or_was_replaced_is_not_deleted(api: Api) -> None:
+    """With If-Match, only the version that the client saw is deleted."""
+    seen = (await api.create()).headers["ETag"]
+    path = f"/models/{api.name}"
+    await api.delete(path)
+    now = (await api.create()).headers["ETag"]
+    refused = await api.request("DELETE", path, headers={"If-Match": seen})
+    problem_of(refused, 412, "precondition-failed", "If-Match")
+    assert (await api.get(path)).headers["ETag"] == now
+    assert (await api.request("DELETE", path, headers={"If-Match": now})).status_code == 204
+
+
 async def test_a_deleted_model_is_gone(api: Api) -> None:
     await api.create()
     prediction = body_of(await api.predict(), 200)["prediction_id"]

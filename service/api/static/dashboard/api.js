@@ -38,6 +38,7 @@ function kindOf(status, problem) {
   if (status === 403) return "forbidden";
   if (status === 404) return problem?.field === "name" ? "gone" : "missing";
   if (status === 412) return "stale";
+  if (status === 429) return "busy";
   return status === 0 || status === 503 ? "down" : "error";
 }
 
@@ -81,6 +82,7 @@ export async function change({ method, path, body, file: content, etag }) {
   return response.status === 204 ? null : response.json();
 }
 
+const MOST_ARGUMENT = 30_000; // characters; a system limits the bytes of an argument
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 // The same request as a command. The key stays out of it.
@@ -89,8 +91,11 @@ export function curl({ method, path, body, file: content, etag }) {
   if (hasKey()) parts.push('--header "Authorization: Bearer $WAGER_API_KEY"');
   if (etag) parts.push(`--header ${quoted(`If-Match: ${etag}`)}`);
   if (content) parts.push('--header "Content-Type: application/octet-stream"', `--data-binary ${quoted(`@${content.name}`)}`);
-  if (body) parts.push('--header "Content-Type: application/json"', `--data ${quoted(JSON.stringify(body))}`);
-  return parts.join(" \\\n  ");
+  if (!body) return parts.join(" \\\n  ");
+  const text = JSON.stringify(body);
+  parts.push('--header "Content-Type: application/json"');
+  if (text.length <= MOST_ARGUMENT) return [...parts, `--data ${quoted(text)}`].join(" \\\n  ");
+  return `${[...parts, "--data-binary @-"].join(" \\\n  ")} <<'END'\n${text}\nEND`;
 }
 
 export const modelPath = (name, part = "") => `models/${encodeURIComponent(name)}${part}`;

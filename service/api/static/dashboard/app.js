@@ -12,7 +12,7 @@ import { Fleet } from "./pages/fleet.js";
 import * as format from "./parts/format.js";
 import { html } from "./parts/html.js";
 import { Failure, Loading, StatePanel } from "./parts/states.js";
-import { failed, live, spoken, status, useKeyVersion, useShared } from "./polling.js";
+import { FINAL, failed, live, spoken, status, useKeyVersion, useShared } from "./polling.js";
 
 const NoPage = () => html`
   <${StatePanel} title="There is no such page">
@@ -64,7 +64,7 @@ function useAccess() {
       (error) => {
         failed(error);
         set((old) => ({ access: api.hasKey() ? old.access : null, error }));
-        if (error.kind === "down") timer = setTimeout(read, 2000);
+        if (!FINAL.includes(error.kind)) timer = setTimeout(read, 2000);
       },
     );
     read();

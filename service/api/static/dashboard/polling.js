@@ -5,7 +5,7 @@ import { useEffect, useReducer, useState } from "preact/hooks";
 import * as api from "./api.js";
 
 const EVERY = 2000; // milliseconds between two polls
-const FINAL = ["key", "refused", "forbidden", "gone", "missing"]; // errors that another poll does not mend
+export const FINAL = ["key", "refused", "forbidden"]; // errors that another poll does not mend
 
 // A value that components watch.
 class Shared {
@@ -30,7 +30,7 @@ export function useShared(shared) {
   return value;
 }
 
-const WORDS = { key: "Key needed", refused: "Key refused", forbidden: "Not allowed", gone: "Gone", missing: "Gone", down: "No answer" };
+const WORDS = { key: "Key needed", refused: "Key refused", forbidden: "Not allowed", gone: "Gone", missing: "Gone", busy: "Too many requests", down: "No answer" };
 
 export const status = new Shared({ word: "Loading", kind: "" });
 

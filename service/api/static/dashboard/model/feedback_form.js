@@ -1,14 +1,15 @@
 // What feedback means, how long it is accepted, and what silence becomes.
 
-import { Choice, Field, Text } from "../parts/forms.js";
+import { Choice, Field, NumberText } from "../parts/forms.js";
 import { html } from "../parts/html.js";
+import { numberOf } from "../parts/inputs.js";
 import { PatchForm } from "./patch_form.js";
 
 const REWARDS = [["accuracy", "Right or wrong answers"], ["clicks", "Clicks only"], ["value", "A value from 0 to 1"]];
 const SILENCES = [["drop", "Nothing: silence teaches nothing"], ["incorrect", "A wrong answer, or no click"], ["reward", "A reward"]];
 const LEARNS = [["on_arrival", "At once"], ["at_window_close", "When the window closes"]];
 const LATES = [["reject", "Refuse it"], ["accept", "Accept it for another hour"]];
-const FIELDS = ["reward", "on_expiry", "window_seconds", "learn", "late_feedback"];
+const FIELDS = ["reward", "on_expiry.reward", "on_expiry", "window_seconds", "learn", "late_feedback"];
 
 function start({ reward, on_expiry: silence, window_seconds: window, learn, late_feedback: late }) {
   const isWord = typeof silence === "string";
@@ -17,8 +18,8 @@ function start({ reward, on_expiry: silence, window_seconds: window, learn, late
 
 const bodyOf = ({ reward, silence, worth, window, learn, late }) => ({
   reward,
-  on_expiry: silence === "reward" ? { reward: Number(worth) } : silence,
-  window_seconds: Number(window),
+  on_expiry: silence === "reward" ? { reward: numberOf(worth, "on_expiry.reward") } : silence,
+  window_seconds: numberOf(window, "window_seconds"),
   learn,
   late_feedback: late,
 });
@@ -37,8 +38,8 @@ export const FeedbackForm = (props) => html`
         <div class="grid">
           <${Field} id="meaning" label="Rewards are" error=${errors.reward}><${Choice} value=${values.reward} set=${set("reward")} options=${REWARDS} /><//>
           <${Field} id="silence" label="A prediction without feedback becomes" error=${errors.on_expiry}><${Choice} value=${values.silence} set=${chooseSilence} options=${SILENCES} /><//>
-          ${values.silence === "reward" && html`<${Field} id="worth" label="The reward of silence"><${Text} type="number" min="0" max="1" step="any" value=${values.worth} set=${set("worth")} /><//>`}
-          <${Field} id="window" label="Window in seconds" hint="How long a prediction accepts feedback." error=${errors.window_seconds}><${Text} type="number" step="any" value=${values.window} set=${set("window")} /><//>
+          ${values.silence === "reward" && html`<${Field} id="worth" label="The reward of silence" error=${errors["on_expiry.reward"]}><${NumberText} value=${values.worth} set=${set("worth")} /><//>`}
+          <${Field} id="window" label="Window in seconds" hint="How long a prediction accepts feedback." error=${errors.window_seconds}><${NumberText} value=${values.window} set=${set("window")} /><//>
           <${Field} id="learn" label="Feedback counts" error=${errors.learn}><${Choice} value=${values.learn} set=${set("learn")} options=${LEARNS} /><//>
           <${Field} id="late-feedback" label="Feedback after the window" error=${errors.late_feedback}><${Choice} value=${values.late} set=${set("late")} options=${LATES} /><//>
         </div>`;

@@ -7,23 +7,23 @@ import { PatchForm } from "./patch_form.js";
 
 const MOST_BOXES = 60; // with more labels, those to retire are written down
 
-const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
-const start = () => ({ add: "", retire: "" });
+const start = () => ({ add: "", retire: [] });
 
 function bodyOf({ add, retire }) {
-  const labels = { ...(add.trim() && { add: linesOf(add) }), ...(retire.trim() && { retire: linesOf(retire) }) };
+  const added = add.split("\n").map((line) => line.trim()).filter(Boolean);
+  const retired = retire.filter(Boolean);
+  const labels = { ...(added.length && { add: added }), ...(retired.length && { retire: retired }) };
   return { labels: Object.keys(labels).length ? labels : undefined };
 }
 
 function Boxes({ labels, value, set }) {
-  const chosen = linesOf(value);
-  const toggle = (label) => set((chosen.includes(label) ? chosen.filter((each) => each !== label) : [...chosen, label]).join("\n"));
+  const toggle = (label) => set(value.includes(label) ? value.filter((each) => each !== label) : [...value, label]);
   return html`
     <fieldset>
       <legend>Retire</legend>
       <div class="boxes">
         ${labels.map((label) => html`
-          <label class="box"><input type="checkbox" checked=${chosen.includes(label)} onChange=${() => toggle(label)} /><span class="name" title=${label}>${label}</span></label>`)}
+          <label class="box"><input type="checkbox" checked=${value.includes(label)} onChange=${() => toggle(label)} /><span class="name" title=${label}>${label}</span></label>`)}
       </div>
     </fieldset>`;
 }
@@ -38,6 +38,6 @@ export function LabelsForm(props) {
         <${Field} id="add" label="Add" hint="One in each line." error=${errors["labels.add"]}><${Area} rows="3" value=${values.add} set=${set("add")} /><//>
         ${active.length <= MOST_BOXES
           ? html`<${Boxes} labels=${active} value=${values.retire} set=${set("retire")} />${errors["labels.retire"] && html`<p class="problem" role="alert">${errors["labels.retire"]}</p>`}`
-          : html`<${Field} id="retire" label="Retire" hint="One in each line." error=${errors["labels.retire"]}><${Area} rows="3" value=${values.retire} set=${set("retire")} /><//>`}`}
+          : html`<${Field} id="retire" label="Retire" hint="One in each line." error=${errors["labels.retire"]}><${Area} rows="3" value=${values.retire.join("\n")} set=${(text) => set("retire")(text.split("\n"))} /><//>`}`}
     <//>`;
 }

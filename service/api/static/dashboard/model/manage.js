@@ -31,7 +31,7 @@ export function Manage({ model, reload }) {
   const remove = () => ask({
     title: `Delete ${model.name}`, word: "Delete", harms: true, name: model.name,
     text: "The model, its log, its snapshots and its shadows are deleted for ever. Its open predictions no longer accept feedback.",
-    request: { method: "DELETE", path: path() },
+    request: { method: "DELETE", path: path(), etag: model.etag },
   }, null, () => { location.hash = "#/"; });
   return html`
     ${may && html`

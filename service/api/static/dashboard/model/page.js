@@ -49,7 +49,8 @@ export function ModelPage({ name, tab, missing: NoPage }) {
   const summary = body && summaryOf(name, statistics.body);
   useEffect(() => { if (summary) speak(summary, true); }, [summary]);
   if (!Object.hasOwn(TABS, tab)) return html`<${NoPage} />`;
-  const [, Content] = TABS[tab];
+  const [, Content, scope] = TABS[tab];
+  const denied = scope && !may(scope);
   const base = `#/models/${encodeURIComponent(name)}`;
   return html`
     <${Polled} body=${body} error=${definition.error ?? statistics.error}>
@@ -58,10 +59,11 @@ export function ModelPage({ name, tab, missing: NoPage }) {
       ${body && html`<${Verdict} statistics=${statistics.body} model=${definition.body} />`}
       ${definition.body?.warnings.map((text) => html`<p class="warning">${text}</p>`)}
       <nav class="tabs" aria-label="Parts of the model">
-        ${Object.entries(TABS).filter(([, [, , scope]]) => !scope || may(scope)).map(([part, [words]]) => html`
+        ${Object.entries(TABS).filter(([, [, , needed]]) => !needed || may(needed)).map(([part, [words]]) => html`
           <a href=${part ? `${base}/${part}` : base} aria-current=${part === tab ? "page" : null}>${words}</a>`)}
       </nav>
-      ${body && html`<${Content} model=${definition.body} statistics=${statistics.body} reload=${definition.refresh} />`}
+      ${denied && html`<p class="panel hint">This needs a key with the scope ${scope}.</p>`}
+      ${body && !denied && html`<${Content} model=${definition.body} statistics=${statistics.body} reload=${definition.refresh} />`}
     <//>`;
 }
 

@@ -8,6 +8,7 @@ import { Whisker } from "../parts/charts.js";
 import { Area, Choice, Field, Others, Text, errorsOf, useConfirmation } from "../parts/forms.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
+import { nameOf, objectOrNull } from "../parts/inputs.js";
 import { Polled } from "../parts/states.js";
 import { Right, Section, Table, right } from "../parts/tables.js";
 import { JudgementPill } from "../parts/verdicts.js";
@@ -85,14 +86,15 @@ function NewShadow({ model, ask, done }) {
   const add = (event) => {
     event.preventDefault();
     try {
-      const learner = { algorithm, ...(settings.trim() && JSON.parse(settings)) };
-      const request = { method: "PUT", path: api.modelPath(model.name, `/shadows/${encodeURIComponent(name.trim())}`), body: { learner } };
-      ask({ title: `Add the shadow ${name.trim()}`, word: "Add", text: "It learns from the rounds that the log still has, and from new ones. Answers stay as they are.", request }, fail, done);
+      const shadow = nameOf(name, "shadow");
+      const learner = { ...objectOrNull(settings, "settings"), algorithm };
+      const request = { method: "PUT", path: api.modelPath(model.name, `/shadows/${shadow}`), body: { learner } };
+      ask({ title: `Add the shadow ${shadow}`, word: "Add", text: "It learns from the rounds that the log still has, and from new ones. Answers stay as they are.", request }, fail, done);
     } catch (problem) {
-      fail(new Error(`hyperparameters are not JSON: ${problem.message}`));
+      fail(problem);
     }
   };
-  const { found, others } = errorsOf(error, ["shadow", "name", "learner"]);
+  const { found, others } = errorsOf(error, ["shadow", "name", "learner", "settings"]);
   return html`
     <form class="panel" onSubmit=${add} aria-labelledby="sh-new" novalidate>
       <h2 id="sh-new">Add a shadow</h2>
@@ -101,7 +103,7 @@ function NewShadow({ model, ask, done }) {
         <${Field} id="algorithm" label="Learner" hint=${learners.find((each) => each.algorithm === algorithm)?.summary} error=${found.learner}>
           <${Choice} value=${algorithm} set=${set("algorithm")} options=${learners.length ? learners.map((each) => [each.algorithm, each.algorithm]) : [[algorithm, algorithm]]} />
         <//>
-        <${Field} id="settings" label="Hyperparameters" hint=${'As JSON, such as {"learning_rate": 16}. Leave empty for the defaults.'}><${Area} rows="2" value=${settings} set=${set("settings")} /><//>
+        <${Field} id="settings" label="Hyperparameters" hint=${'As JSON, such as {"learning_rate": 16}. Leave empty for the defaults.'} error=${found.settings}><${Area} rows="2" value=${settings} set=${set("settings")} /><//>
       </div>
       <${Others} errors=${others} />
       <p class="row"><button type="submit" disabled=${!name.trim()}>Review</button></p>

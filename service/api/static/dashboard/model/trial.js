@@ -5,41 +5,37 @@ import { useState } from "preact/hooks";
 import { useMay } from "../access.js";
 import * as api from "../api.js";
 import { Bar } from "../parts/charts.js";
-import { Area, Choice, Field, Others, Text, errorsOf } from "../parts/forms.js";
+import { Area, Choice, Field, NumberText, Others, errorsOf } from "../parts/forms.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
+import { jsonOf, numberOf } from "../parts/inputs.js";
 import { FirstRequest, exampleActions, exampleContext } from "../parts/snippets.js";
 import { Section } from "../parts/tables.js";
 
 const MOST_LABELS = 256; // to choose the true one from
 const MOST_SHARES = 12;
 
-function parsed(text, name) {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`the ${name} is not JSON: ${error.message}`);
-  }
-}
-
 export function Trial({ model }) {
   const [context, setContext] = useState(() => JSON.stringify(exampleContext(model)));
   const [actions, setActions] = useState(() => JSON.stringify(exampleActions(model)));
   const [prediction, show] = useState(null);
   const [error, fail] = useState(null);
+  const [isBusy, setBusy] = useState(false);
   const hasContext = model.features.kind !== "none";
   const predict = async (event) => {
     event.preventDefault();
     fail(null);
+    setBusy(true);
     try {
       const body = { model: model.name };
-      if (hasContext) body.context = parsed(context, "context");
-      if (model.actions) body.actions = parsed(actions, "list of actions");
+      if (hasContext) body.context = jsonOf(context, "context");
+      if (model.actions) body.actions = jsonOf(actions, "actions");
       if (model.learner.algorithm !== "fenchel-young-ranking") body.include_distribution = true;
       show(await api.change({ method: "POST", path: "predict", body }));
     } catch (refusal) {
       fail(refusal);
     }
+    setBusy(false);
   };
   const { found, others } = errorsOf(error, ["context", "actions"]);
   return html`
@@ -48,7 +44,7 @@ export function Trial({ model }) {
         ${hasContext && html`<${Field} id="context" label="Context (JSON)" error=${found.context}><${Area} rows="3" value=${context} set=${setContext} /><//>`}
         ${model.actions && html`<${Field} id="actions" label="Actions (JSON)" error=${found.actions}><${Area} rows="3" value=${actions} set=${setActions} /><//>`}
         <${Others} errors=${others} />
-        <p class="row"><button type="submit">Predict</button><span class="hint">This is a real prediction of the model; its feedback becomes a round.</span></p>
+        <p class="row"><button type="submit" disabled=${isBusy}>${isBusy ? "Predicting…" : "Predict"}</button><span class="hint">This is a real prediction of the model; its feedback becomes a round.</span></p>
       </form>
       <div class="answer" aria-live="polite">${prediction && html`<${Answer} key=${prediction.prediction_id} prediction=${prediction} model=${model} />`}</div>
     <//>
@@ -59,7 +55,7 @@ function Answer({ prediction, model }) {
   const may = useMay();
   const shares = Object.entries(prediction.distribution ?? {}).sort((a, b) => b[1] - a[1]).slice(0, MOST_SHARES);
   return html`
-    <p class="drawn"><strong>${prediction.label ?? (prediction.labels ?? []).join(", ")}</strong> drawn with probability ${format.decimal(prediction.propensity, 4)}</p>
+    <p class="drawn"><strong>${prediction.label ?? (prediction.labels ?? []).join(", ")}</strong> drawn with probability ${format.probability(prediction.propensity)}</p>
     <ul class="distribution">${shares.map(([label, p]) => html`<li><span class="name" title=${label}>${label}</span><${Bar} share=${p} /><span class="number">${format.decimal(p, 4)}</span></li>`)}</ul>
     ${may("read") && html`<p><a href="#/decisions/${encodeURIComponent(prediction.prediction_id)}">Why this answer?</a></p>`}
     ${may("feedback") && html`<${Judgement} prediction=${prediction} model=${model} />`}`;
@@ -70,8 +66,9 @@ function Judgement({ prediction, model }) {
   const [reward, setReward] = useState("0.5");
   const [truth, setTruth] = useState(labels[0]);
   const [result, show] = useState(null);
-  const judge = (body) => async () => {
+  const judge = (bodyOf) => async () => {
     try {
+      const body = bodyOf();
       const { status, round, abstained } = await api.change({ method: "POST", path: "feedback", body: { prediction_id: prediction.prediction_id, ...body } });
       const where = round === null ? "it counts when the window closes" : `round ${format.count(round)}`;
       show(html`<p class="done">Feedback ${status}${abstained ? ", an abstention" : ""}: ${where}.</p>`);
@@ -82,15 +79,15 @@ function Judgement({ prediction, model }) {
   const [good, bad] = model.reward === "clicks" ? ["Click", "No click"] : ["Correct", "Wrong"];
   return html`
     <div class="row">
-      <button type="button" onClick=${judge({ correct: true })}>${good}</button>
-      <button type="button" class="quiet" onClick=${judge({ correct: false })}>${bad}</button>
+      <button type="button" onClick=${judge(() => ({ correct: true }))}>${good}</button>
+      <button type="button" class="quiet" onClick=${judge(() => ({ correct: false }))}>${bad}</button>
       <label for="reward">or reward</label>
-      <${Text} id="reward" type="number" min="0" max="1" step="any" value=${reward} set=${setReward} />
-      <button type="button" class="quiet" onClick=${judge({ reward: Number(reward) })}>Send reward</button>
+      <${NumberText} id="reward" value=${reward} set=${setReward} />
+      <button type="button" class="quiet" onClick=${judge(() => ({ reward: numberOf(reward, "reward") }))}>Send reward</button>
       ${labels.length > 0 && html`
         <label for="truth">or true label</label>
         <${Choice} id="truth" value=${truth} set=${setTruth} options=${labels.map((label) => [label, label])} />
-        <button type="button" class="quiet" onClick=${judge({ true_label: truth })}>Send true label</button>`}
+        <button type="button" class="quiet" onClick=${judge(() => ({ true_label: truth }))}>Send true label</button>`}
     </div>
     <div role="status">${result}</div>`;
 }

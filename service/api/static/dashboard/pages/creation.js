@@ -4,9 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 
 import { useMay } from "../access.js";
 import * as api from "../api.js";
-import { Area, Choice, Code, Field, Others, Radios, Text, errorsOf } from "../parts/forms.js";
+import { Area, Choice, Code, Field, NumberText, Others, Radios, Text, errorsOf } from "../parts/forms.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
+import { nameOf, numberOf } from "../parts/inputs.js";
 import { StatePanel } from "../parts/states.js";
 import { useKeyVersion } from "../polling.js";
 
@@ -42,7 +43,7 @@ export function definitionOf(answers) {
     ...(features && { features }),
     ...(answers.learner && { learner: answers.learner }),
     reward: answers.reward,
-    window_seconds: Number(answers.late) * Number(answers.unit),
+    window_seconds: numberOf(answers.late, "window_seconds") * Number(answers.unit),
     ...(answers.reward === "clicks" && { on_expiry: "incorrect", learn: "at_window_close" }),
     ...(Number(answers.holdout) && { holdout: { fraction: Number(answers.holdout), policy: "uniform" } }),
   };
@@ -50,13 +51,21 @@ export function definitionOf(answers) {
 
 // What the answers mean for the model, in words.
 function consequences({ reward, holdout, late, unit }) {
-  const window = format.counted(Number(late), UNITS.find(([size]) => size === unit)[1]);
+  const window = format.counted(Number(late) || null, UNITS.find(([size]) => size === unit)[1]);
   const silence = {
     accuracy: `A prediction without feedback after ${window} is forgotten, and teaches nothing.`,
     clicks: `A prediction without a click after ${window} counts as no click. Clicks wait until then too, so that they have no head start.`,
     value: `A prediction without a value after ${window} is forgotten, and teaches nothing.`,
   }[reward];
   return [silence, Number(holdout) ? "Uniform draws answer the holdout, so that the page can say how much better the model is." : "Without a holdout, the page estimates what uniform draws would earn."];
+}
+
+function commandOf(answers) {
+  try {
+    return api.curl({ method: "POST", path: "models", body: definitionOf(answers) });
+  } catch (error) {
+    return `# ${error.message}`;
+  }
 }
 
 export function Creation() {
@@ -66,12 +75,12 @@ export function Creation() {
   const [isBusy, setBusy] = useState(false);
   const set = (name) => (value) => setAll((old) => ({ ...old, [name]: value }));
   if (!mayCreate) return html`<${StatePanel} title="This key may not create models"><p>A key with the scope admin may.</p><//>`;
-  const body = definitionOf(answers);
   const { found, others } = errorsOf(error, FIELDS);
   const create = async (event) => {
     event.preventDefault();
     setBusy(true);
     try {
+      const body = definitionOf(answers);
       await api.change({ method: "POST", path: "models", body });
       location.hash = `#/models/${encodeURIComponent(body.name)}`;
     } catch (refusal) {
@@ -80,8 +89,8 @@ export function Creation() {
     }
   };
   return html`
-    <div class="heading"><div><h1>New model</h1><p class="lead">Five questions. The page that follows shows the code for your first request.</p></div></div>
-    <form class="panel creation" onSubmit=${create} novalidate>
+    <div class="heading"><div><h1>New model</h1><p class="lead">A few questions. The page that follows shows the code for your first request.</p></div></div>
+    <form class="panel narrow creation" onSubmit=${create} novalidate>
       <${Field} id="name" label="What is it called?" hint="1 to 64 letters, digits, dots, hyphens or underscores." error=${found.name}>
         <${Text} value=${answers.name} set=${set("name")} maxlength="64" autofocus spellcheck=${false} />
       <//>
@@ -91,7 +100,7 @@ export function Creation() {
           <${Area} value=${answers.labels} set=${set("labels")} rows="4" />
         <//>`}
       <${Radios} legend="What do you know when you choose?" name="knowledge" value=${answers.knowledge} set=${set("knowledge")} options=${KNOWLEDGE} error=${found.features} />
-      ${answers.knowledge === "dense" && html`<${Field} id="size" label="How many numbers?"><${Text} type="number" min="1" value=${answers.size} set=${set("size")} /><//>`}
+      ${answers.knowledge === "dense" && html`<${Field} id="size" label="How many numbers?"><${NumberText} value=${answers.size} set=${set("size")} /><//>`}
       <${Radios} legend="What do you hear afterwards?" name="reward" value=${answers.reward} set=${set("reward")} options=${HEARD} error=${found.reward} />
       <fieldset>
         <legend>How late does nearly all of it arrive?</legend>
@@ -102,7 +111,7 @@ export function Creation() {
       <//>
       <ul class="notes">${consequences(answers).map((text) => html`<li>${text}</li>`)}</ul>
       <${Learner} value=${answers.learner} set=${set("learner")} error=${found.learner} />
-      <details><summary>The request</summary><${Code} text=${api.curl({ method: "POST", path: "models", body })} label="The request as a command" /></details>
+      <details><summary>The request</summary><${Code} text=${commandOf(answers)} label="The request as a command" /></details>
       <${Others} errors=${others} />
       <p class="row"><button type="submit" disabled=${isBusy}>Create model</button></p>
     </form>
@@ -117,15 +126,16 @@ function Import() {
   const submit = async (event) => {
     event.preventDefault();
     try {
-      await api.change({ method: "POST", path: api.modelPath(name.trim(), "/import"), file });
-      location.hash = `#/models/${encodeURIComponent(name.trim())}`;
+      const created = nameOf(name, "name");
+      await api.change({ method: "POST", path: api.modelPath(created, "/import"), file });
+      location.hash = `#/models/${created}`;
     } catch (refusal) {
       fail(refusal);
     }
   };
   const { found, others } = errorsOf(error, ["name"]);
   return html`
-    <form class="panel creation" onSubmit=${submit} aria-labelledby="import" novalidate>
+    <form class="panel narrow" onSubmit=${submit} aria-labelledby="import" novalidate>
       <h2 id="import">Or import a model</h2>
       <${Field} id="import-name" label="Name of the new model" error=${found.name}><${Text} value=${name} set=${set} maxlength="64" spellcheck=${false} /><//>
       <${Field} id="file" label="File of an export"><input type="file" onChange=${(event) => choose(event.target.files[0] ?? null)} /><//>
@@ -137,7 +147,7 @@ function Import() {
 const Late = ({ answers, set, error }) => html`
   <div class="row">
     <label class="unseen" for="late">How many</label>
-    <${Text} id="late" type="number" min="0" step="any" value=${answers.late} set=${set("late")} aria-invalid=${error ? "true" : null} aria-describedby=${error ? "late-error" : null} />
+    <${NumberText} id="late" value=${answers.late} set=${set("late")} aria-invalid=${error ? "true" : null} aria-describedby=${error ? "late-error" : null} />
     <label class="unseen" for="unit">Unit</label>
     <${Choice} id="unit" value=${answers.unit} set=${set("unit")} options=${PLURALS} />
   </div>

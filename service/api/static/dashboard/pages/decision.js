@@ -20,22 +20,24 @@ const STATES = {
 const answerOf = (decision) => decision.label ?? decision.labels?.join(", ") ?? "an action that the log no longer keeps";
 
 function Probabilities({ decision }) {
-  const shares = Object.entries(decision.distribution).sort((a, b) => b[1] - a[1]);
+  const { label: drawn } = decision;
+  const sorted = Object.entries(decision.distribution).sort((a, b) => b[1] - a[1]);
+  const shares = sorted.filter(([label], i) => i < MOST || label === drawn);
   const heads = ["Answer", right("Probability", "The chance of this answer in this decision."), { text: "Bar of the probability", unseen: true },
     ...(decision.scores ? [right("Score", "What the learner thought of it, before it turned scores into probabilities.")] : []),
     ...(decision.costs ? [right("Cost", "What the answer would have cost.")] : [])];
   return html`
     <${Table} caption="Probabilities" heads=${heads} kind="probabilities">
-      ${shares.slice(0, MOST).map(([label, share]) => html`
-        <tr class=${label === decision.label ? "chosen" : ""}>
-          <th scope="row"><${Name}>${label}<//>${label === decision.label && html`<span class="tag">drawn</span>`}</th>
-          <${Right}>${format.decimal(share, 4)}<//>
+      ${shares.map(([label, share]) => html`
+        <tr class=${label === drawn ? "chosen" : ""}>
+          <th scope="row"><${Name}>${label}<//>${label === drawn && html`<span class="tag">drawn</span>`}</th>
+          <${Right}>${format.probability(share)}<//>
           <td class="figure"><${Bar} share=${share} /></td>
           ${decision.scores && html`<${Right}>${format.decimal(decision.scores[label] ?? null, 4)}<//>`}
           ${decision.costs && html`<${Right}>${format.decimal(decision.costs[label] ?? null, 4)}<//>`}
         </tr>`)}
     <//>
-    ${shares.length > MOST && html`<p class="hint">And ${format.count(shares.length - MOST)} others, each less likely.</p>`}`;
+    ${sorted.length > shares.length && html`<p class="hint">And ${format.count(sorted.length - shares.length)} others, none more likely than those in order.</p>`}`;
 }
 
 function rulesOf({ rules, rules_left_out: left }) {
@@ -54,15 +56,11 @@ function Rules({ decision }) {
     <//>`;
 }
 
-function drawOf(decision) {
-  if (decision.u === null) return decision.reason;
-  if (!decision.distribution || decision.label === null) return `The number ${format.decimal(decision.u, 4)} drew the answer.`;
-  let low = 0;
-  for (const [label, share] of Object.entries(decision.distribution)) {
-    if (label === decision.label) return `The random number was ${format.decimal(decision.u, 4)}. “${label}” had the numbers from ${format.decimal(low, 4)} to ${format.decimal(low + share, 4)}.`;
-    low += share;
-  }
-  return `The random number was ${format.decimal(decision.u, 4)}.`;
+// The stored draw is the place of the random number within the answer's share of the numbers from 0 to 1.
+function drawOf({ u, draw, propensity, reason }) {
+  if (u === null || draw === null) return reason;
+  const low = Math.max(0, u - draw * propensity);
+  return `The random number was ${format.decimal(u, 4)}. The answer had the numbers from ${format.decimal(low, 4)} to ${format.decimal(Math.min(1, low + propensity), 4)}.`;
 }
 
 function Outcome({ decision }) {
@@ -89,7 +87,7 @@ export function Decision({ id }) {
   return html`
     <p class="crumbs"><a href="#/">Models</a> / <a href="#/models/${encodeURIComponent(decision.model)}">${decision.model}</a> / <span>Decision</span></p>
     <div class="heading"><h1>${answerOf(decision)}</h1></div>
-    <p class="lead">Answered with probability <strong>${format.decimal(decision.propensity, 4)}</strong> at ${format.moment(decision.predicted_at)} UTC. ${who(decision)}</p>
+    <p class="lead">Answered with probability <strong>${format.probability(decision.propensity)}</strong> at ${format.moment(decision.predicted_at)} UTC. ${who(decision)}</p>
     <p class="hint"><code>${decision.prediction_id}</code></p>
     <${Section} id="d-probabilities" title="What could be answered">
       ${decision.distribution ? html`<${Probabilities} decision=${decision} />` : html`<p>${decision.reason}</p>`}

@@ -65,7 +65,7 @@ function Search({ search, sort }) {
     if (text.trim() === search) return;
     const timer = setTimeout(() => history.replaceState(null, "", hashOf({ search: text.trim(), sort })) ?? dispatchEvent(new Event("hashchange")), PAUSE);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, sort]);
   return html`
     <div class="filter" role="search" aria-label="Models">
       <label for="search">Search</label>

@@ -10,6 +10,7 @@ export const compact = (n) => (n === null || n === undefined ? NONE : short.form
 export const percent = (x) => (x === null || x === undefined ? NONE : percents.format(x));
 export const chance = (x) => (x > 0.999 ? "> 99.9%" : x !== null && x < 0.001 ? "< 0.1%" : percent(x));
 export const decimal = (x, digits = 3) => (x === null || x === undefined ? NONE : x.toFixed(digits));
+export const probability = (p) => (p > 0 && p < 0.001 ? p.toPrecision(3) : decimal(p, 4));
 export const counted = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 // Words for each meaning of the reward.

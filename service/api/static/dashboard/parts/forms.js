@@ -43,14 +43,16 @@ export function Radios({ legend, name, value, set, options, error }) {
 }
 
 export const Text = ({ value, set, ...more }) => html`<input value=${value} onInput=${(event) => set(event.target.value)} autocomplete="off" ...${more} />`;
+// Text, because a browser turns an invalid entry of a number input into nothing.
+export const NumberText = (props) => html`<${Text} inputmode="decimal" spellcheck=${false} ...${props} />`;
 export const Area = ({ value, set, ...more }) => html`<textarea value=${value} onInput=${(event) => set(event.target.value)} spellcheck=${false} ...${more} />`;
 
-// Splits errors of the API by path: those of the named fields and of what is inside them, and the others.
+// Splits the errors of a refusal or an invalid entry: those of the named fields, and of what is inside them, and others.
 export function errorsOf(error, names) {
   const found = {};
   const others = [];
   if (!error) return { found, others };
-  const fields = error instanceof api.Refusal ? Object.entries(error.fields) : [];
+  const fields = Object.entries(error.fields ?? {});
   for (const [path, detail] of fields) {
     const name = names.find((each) => path === each || path.startsWith(`${each}.`) || path.startsWith(`${each}[`));
     if (name) found[name] ??= detail;

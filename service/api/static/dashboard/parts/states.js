@@ -1,6 +1,6 @@
 // The panels that say why there is no data, and what to do.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import * as api from "../api.js";
 import { html } from "./html.js";
@@ -14,9 +14,12 @@ const AllModels = () => html`<p><a class="button" href="#/">All models</a></p>`;
 
 export function KeyForm({ refused }) {
   const [key, set] = useState("");
+  const [problem, say] = useState(refused);
+  useEffect(() => say(refused), [refused]);
   const submit = (event) => {
     event.preventDefault();
-    api.useKey(key.trim());
+    if (/^[\x21-\x7e]+$/.test(key.trim())) api.useKey(key.trim());
+    else say("this is not an API key: a key reads wk_, 12 hex digits, an underscore, and 64 hex digits");
   };
   return html`
     <form class="key" onSubmit=${submit}>
@@ -26,7 +29,7 @@ export function KeyForm({ refused }) {
         <button type="submit">Use key</button>
       </div>
       <p class="hint">The key stays in this page’s memory. It is gone when you close or reload the page.</p>
-      ${refused && html`<p class="problem" role="alert">${refused}</p>`}
+      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     </form>`;
 }
 
@@ -63,7 +66,7 @@ function Interruption({ error }) {
   const needsKey = ["key", "refused", "forbidden"].includes(error.kind);
   return html`
     <div class="problem" role="alert">
-      <p>${needsKey ? "The key was refused; it may have expired. Enter another one to go on." : "This page may be old: the service does not answer. It tries again every few seconds."}</p>
+      <p>${needsKey ? "The key was refused; it may have expired. Enter another one to go on." : `This page may be old. ${error.message.replace(/\.?$/, ".")} It tries again every few seconds.`}</p>
       ${needsKey && html`<${KeyForm} refused=${error.message} />`}
     </div>`;
 }
