@@ -5692,7 +5692,10 @@ export interface operations {
     delete_model: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the model to delete, in case somebody changes or replaces it. */
+                "if-match"?: string | null;
+            };
             path: {
                 /** @description The model's name. */
                 name: string;
@@ -5744,6 +5747,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `precondition-failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `unknown-host` */
             421: {
                 headers: {
@@ -5764,6 +5776,15 @@ export interface operations {
             };
             /** @description `rate-limited`, `too-many-wrong-keys` */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `store-corrupt` */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
