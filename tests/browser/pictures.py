@@ -1,6 +1,6 @@
 """`python -m tests.browser.pictures`: takes the pictures of the dashboard in docs/images, from real traffic.
 
-The demonstration serves its visitors for four minutes meanwhile, in which their favourite changes three times.
+In these four minutes, the favourite of the visitors changes three times.
 """
 
 import shutil

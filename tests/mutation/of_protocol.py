@@ -240,7 +240,7 @@ PROTOCOL: Errors = {
         ),
     ],
     "test_a_list_shows_only_the_models_of_the_key": [
-        ("protocol: the list is not filtered", "ModelRegistry.page", "listed.name in own", "True"),
+        ("protocol: the list is not filtered", "Catalogue.page", "name in own", "True"),
     ],
     "test_a_wrong_signature_is_refused": [
         (

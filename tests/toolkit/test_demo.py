@@ -196,7 +196,15 @@ def test_a_model_of_another_kind_stays_as_it_is(live: Served) -> None:
     assert httpx2.get(f"{live.url}/models/{NAME}").json()["predictions"] == 0
 
 
-@pytest.mark.usefixtures("no_model")
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let processes that the test starts obey SIGINT, which those of a shell's background job ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("no_model", "interruptible")
 def test_it_ends_at_control_c_with_a_summary(live: Served) -> None:
     command = [sys.executable, "-m", "service", "demo", "--url", live.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -85,7 +85,7 @@ def some_distribution(rng: np.random.Generator, m: int) -> FloatArray:
 
 def test_the_nearest_distribution_is_that_of_nested_bisection() -> None:
     rng, compared, changed = np.random.default_rng(1), 0, 0
-    while compared < 300:
+    while compared < 100:
         m = int(rng.integers(2, 8))
         limits, q = some_limits(rng, m), some_distribution(rng, m)
         if limits is None or not np.isfinite(q).all():
@@ -94,7 +94,7 @@ def test_the_nearest_distribution_is_that_of_nested_bisection() -> None:
         np.testing.assert_allclose(nearest, plain(q, limits), atol=1e-9)
         np.testing.assert_allclose(nearest, obeyed(limits, nearest), rtol=1e-12)
         compared, changed = compared + 1, changed + bool((nearest != q).any())
-    assert changed > 100
+    assert changed > 33
 
 
 def test_no_other_distribution_within_the_limits_is_nearer() -> None:

@@ -72,7 +72,8 @@ def attacked(store_url: str, **settings: Any) -> Iterator[Attacked]:
             assert (await client.post("/models", json=definition(MODEL))).status_code in (201, 409)
         return built
 
-    with in_thread(store_url, auth="required", webhook_secrets=SECRET, **settings) as served:
+    own = {"auth": "required", "webhook_secrets": SECRET, "store_timeout_seconds": 30.0}  # a busy machine may take long
+    with in_thread(store_url, **own, **settings) as served:
         yield asyncio.run(set_up(served))
 
 
