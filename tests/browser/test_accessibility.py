@@ -10,7 +10,7 @@ from tests.browser.visits import Visit
 
 @pytest.fixture(scope="session")
 def places(site: Site) -> dict[str, str]:
-    """Return addresses with something that is there when they have been read."""
+    """Return addresses, each with a selector of what the page shows last."""
     site.create("untouched")
     made = site.send("/predict", {"model": LEARNT})["prediction_id"]
     model = f"models/{RICH}"

@@ -149,16 +149,18 @@ def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
             "Rewards are": "clicks",
             "A prediction without feedback becomes": "incorrect",
             "Window in seconds": "600",
+            "Feedback counts": "on_arrival",
             "Feedback after the window": "reject",
         },
         {
             "reward": "clicks",
             "on_expiry": "incorrect",
             "window_seconds": 600.0,
-            "learn": "at_window_close",
+            "learn": "on_arrival",
             "late_feedback": "reject",
         },
     )
+    change("Feedback", {"Feedback counts": "at_window_close"}, {"learn": "at_window_close"})
     change(
         "Costs and budget", {"Budget": "1.25", "Weight of costs": "0"}, {"budget": {"cost": 1.25}, "cost_weight": 0.0}
     )

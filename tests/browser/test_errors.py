@@ -89,7 +89,7 @@ def test_a_change_of_somebody_else_is_not_overwritten(visit: Visit, site: Site) 
 
 @pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "unreachable"])
 def test_a_change_that_cannot_be_made_says_why(visit: Visit, site: Site, is_gone: bool) -> None:
-    """A deleted model and a lost connection are told apart; a connection that returns lets the change be applied."""
+    """A deleted model and a lost connection have their own words; a connection that returns lets the change be applied."""
     name = site.create("vanishing" if is_gone else "unreachable")
     page = visit.load(f"models/{name}/settings")
     form = visit.form("Labels")
@@ -111,7 +111,7 @@ def test_a_change_that_cannot_be_made_says_why(visit: Visit, site: Site, is_gone
     assert site.ask(f"/models/{name}")["labels"] == ["a", "b", "c"]
 
 
-def test_mistyped_entries_are_told_before_anything_is_sent(visit: Visit, site: Site) -> None:
+def test_mistyped_entries_are_named_before_anything_is_sent(visit: Visit, site: Site) -> None:
     name = site.create("mistyped")
     page = visit.load(f"models/{name}/settings")
     for title, label, value, message in (

@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, Request, expect
 
 from tests.browser.site import Site
 
-PATIENCE = 15_000.0  # milliseconds, for a busy machine
+PATIENCE = 60_000.0  # milliseconds, for a busy machine
 
 _AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
 _WATCH = """
