@@ -33,6 +33,7 @@ class Subject(NamedTuple):
     cost_weight: float | None = None  # λ, at first if there is a budget; None if the model has no costs
     moved: float = 0.0  # the probability that rules may move in each round: see `service.models.rules.moved_by`
     reward: RewardMeaning = "accuracy"
+    holdout_since: int | None = None  # number of the change that set the holdout; None without one, or if unknown
     silence: Literal["drop", "on_arrival", "at_window_close"] = (
         "drop"  # whether it makes rounds, and when feedback does
     )
@@ -56,6 +57,7 @@ def subject_of(model: Model) -> Subject:
         *(model.learner, labels, definition.actions is not None, has_contexts),
         *(definition.rules, _cost_of(definition.budget), first_weight(definition), moved_by(definition)),
         reward=definition.reward,
+        holdout_since=None if definition.holdout is None else model.holdout_since,
         silence="drop" if definition.on_expiry == "drop" else definition.learn,
     )
 

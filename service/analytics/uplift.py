@@ -5,11 +5,9 @@ mean the same variance: n m (1 - m) / v, for n rounds with the mean m and the va
 """
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np
-
-from learners.base import FloatArray
 from learners.evaluation.intervals import Interval, wilson
 from service.analytics.estimates import LEVEL, Subject, metric_name, metric_of, observed
 from service.replicas.statistics import RoundStatistics
@@ -20,7 +18,8 @@ from service.schemas.statistics import DifferenceAnswer, MeanAnswer, SampleRatio
 LEAST_ROUNDS = 100  # of each arm; with fewer, the sentence says that it is too early
 ALARM = 0.001  # a smaller p-value of the sample ratio is an alarm
 _SUREST = 0.9999  # the largest probability stated: the assumptions are not surer
-_STEPS, _WIDTH = 2_048, 12.0  # of the quadrature: points, and standard deviations on each side
+_MARGIN = 9.0  # one more round with thrice the quadratic mean of the rewards
+_ROUNDING = 1e-9  # a smaller variance, relative to the square of the mean, is rounding
 
 
 class Arm(NamedTuple):
@@ -38,12 +37,13 @@ class Arm(NamedTuple):
 def arm_of(sums: ArmSums) -> Arm:
     """Return an arm with at least one round.
 
-    A round with reward 1 and one with reward 0 are added to estimate the variance, so that it is never 0.
+    The variance has a margin for rare large rewards, which few rounds may not have seen. It grows with the rewards'
+    scale, and vanishes with the number of rounds.
     """
-    total = min(sums.reward, float(sums.rounds))
-    n, squares = sums.rounds + 2, min(sums.squares, total)
-    mean = (total + 1.0) / n
-    return Arm(total / sums.rounds, sums.rounds * (mean - mean * mean) / ((squares + 1.0) / n - mean * mean))
+    mean = min(1.0, sums.reward / sums.rounds)
+    variance = sums.squares / sums.rounds * (1.0 + _MARGIN / sums.rounds) - mean * mean
+    is_known = variance > _ROUNDING * mean * mean  # else the rewards are equal, or tell no more than those of 0 or 1
+    return Arm(mean, max(float(sums.rounds), sums.rounds * mean * (1.0 - mean) / variance) if is_known else sums.rounds)
 
 
 def difference_of(served: Arm, holdout: Arm) -> Interval:
@@ -76,28 +76,20 @@ def ratio_of(served: Arm, holdout: Arm) -> Interval:
     return Interval(lower, upper)
 
 
-def chance_better(served: Arm, holdout: Arm) -> float:
-    """Return the probability that the served mean exceeds the holdout's, if both have a uniform prior.
+def chance_better(served: ArmSums, holdout: ArmSums) -> float | None:
+    """Return the probability that the served mean exceeds the holdout's; None if all rewards are equal.
 
-    The posteriors are independent beta distributions. Their logits have smooth densities with thin tails, whose sums
-    over equal steps are accurate: Lloyd N. Trefethen, J. A. C. Weideman, "The exponentially convergent trapezoidal
-    rule", SIAM Review 2014.
+    It is the normal approximation with the variance of all rewards together, as in the score test of equal means. So it
+    favours neither arm: without a difference, it is uniform from 0 to 1, and 1/2 on average.
     """
-    shapes = [(1.0 + arm.mean * arm.rounds, 1.0 + (1.0 - arm.mean) * arm.rounds) for arm in (served, holdout)]
-    centres = [math.log(a / b) for a, b in shapes]
-    spreads = [_WIDTH * math.sqrt(1.0 / a + 1.0 / b) for a, b in shapes]
-    ends = [centre + sign * spread for centre, spread in zip(centres, spreads, strict=True) for sign in (-1.0, 1.0)]
-    logits = np.linspace(min(ends), max(ends), _STEPS)
-    ours, theirs = [_density(logits, *shape) for shape in shapes]
-    below = np.cumsum(theirs) - theirs / 2.0
-    return float(min(_SUREST, max(1.0 - _SUREST, (ours * below).sum())))
-
-
-def _density(logits: FloatArray, a: float, b: float) -> FloatArray:
-    """Return the density of the logit of a beta distribution at equal steps, so scaled that its sum is 1."""
-    log = -a * np.logaddexp(0.0, -logits) - b * np.logaddexp(0.0, logits)
-    density = np.exp(log - log.max())
-    return np.asarray(density / density.sum())
+    rounds = served.rounds + holdout.rounds
+    mean = (served.reward + holdout.reward) / rounds
+    variance = (served.squares + holdout.squares) / rounds - mean * mean
+    if variance <= _ROUNDING * mean * mean:
+        return None
+    difference = served.reward / served.rounds - holdout.reward / holdout.rounds
+    deviation = math.sqrt(variance * (1.0 / served.rounds + 1.0 / holdout.rounds))
+    return min(_SUREST, max(1.0 - _SUREST, NormalDist().cdf(difference / deviation)))
 
 
 def sample_ratio_p(held: int, requests: int, share: float) -> float:
@@ -114,8 +106,8 @@ def sample_ratio_p(held: int, requests: int, share: float) -> float:
 def uplift_of(subject: Subject, statistics: RoundStatistics) -> UpliftAnswer | None:
     """Return the comparison of a model with its holdout; None without a holdout, or without a round that counts."""
     sums = statistics.uplift
-    if not sums.served.rounds + sums.holdout.rounds:
-        return None
+    if subject.holdout_since != sums.since_change or not sums.served.rounds + sums.holdout.rounds:
+        return None  # also while no round after a change of the holdout has been counted
     answer = UpliftAnswer(
         since_round=sums.since_round,
         served=_mean(sums.served),
@@ -127,15 +119,18 @@ def uplift_of(subject: Subject, statistics: RoundStatistics) -> UpliftAnswer | N
         sample_ratio=_sample_ratio(subject, sums),
     )
     if sums.served.rounds and sums.holdout.rounds:
-        _compare(answer, arm_of(sums.served), arm_of(sums.holdout))
+        _compare(answer, sums)
     answer.sentence = _sentence(answer, metric_name(subject, statistics), metric_of(subject, statistics))
+    if subject.silence == "on_arrival" and not statistics.expired:
+        answer.sentence, answer.chance_better = _TOO_SILENT, None
     return answer
 
 
-def _compare(answer: UpliftAnswer, served: Arm, holdout: Arm) -> None:
+def _compare(answer: UpliftAnswer, sums: UpliftSums) -> None:
+    served, holdout = arm_of(sums.served), arm_of(sums.holdout)
     low, high = difference_of(served, holdout)
     answer.difference = DifferenceAnswer(value=served.mean - holdout.mean, low=low, high=high)
-    answer.chance_better = chance_better(served, holdout)
+    answer.chance_better = chance_better(sums.served, sums.holdout)
     if holdout.mean > 0.0:
         low, high = ratio_of(served, holdout)
         value, most = served.mean / holdout.mean - 1.0, high - 1.0 if math.isfinite(high) else None
@@ -164,7 +159,8 @@ _CAUSES = {
     "feedback has more rounds.",
     "at_window_close": "Predictions of one arm may be lost, or never activated.",
 }
-_REMEDY = "Imported rounds may also have another share. A change of the holdout starts a new comparison."
+_REMEDY = "A change of the holdout starts a new comparison."
+_TOO_SILENT = "It is too early to tell: silence counts only when its window closes, and no window has closed yet."
 
 
 def _sentence(answer: UpliftAnswer, name: str, metric: RewardMeaning) -> str:

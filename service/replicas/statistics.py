@@ -45,7 +45,7 @@ from service.replicas.sums import (
     with_rounds,
 )
 from service.replicas.uplift_sums import NO_UPLIFT, ArmRows, UpliftSums, read_uplift, with_arms
-from service.store.records.layout import FEEDBACK, HOLDOUT
+from service.store.records.layout import FEEDBACK, FOREIGN, HOLDOUT
 from service.store.records.optional_fields import OptionalFields
 from service.store.records.outcomes import abstentions
 from service.store.records.round_table import Table
@@ -283,7 +283,8 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     weight = np.divide(1.0, among * p, out=np.zeros(len(p)), where=known)
     uplift = counts.uplift
     if uplift.share:
-        uplift = with_arms(uplift, ArmRows(table["changes_seen"], table["token"], held, reward))
+        foreign = (table["flags"] & FOREIGN) != 0
+        uplift = with_arms(uplift, ArmRows(table["changes_seen"], table["token"], foreign, held, reward))
     return dataclasses.replace(
         counts,
         by_label=by_label,

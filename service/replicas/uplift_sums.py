@@ -28,7 +28,7 @@ class ArmSums(NamedTuple):
 
 
 class UpliftSums(NamedTuple):
-    """Sums of both arms over the rounds whose predictions had seen the last change of the holdout.
+    """Sums of both arms over the rounds whose predictions had seen the last change of the holdout, and drew their arm.
 
     Until the next change, each request had the same probability of being held out, whenever it came. So both arms
     describe the same time, and a drift of the world does not distort their comparison.
@@ -49,6 +49,7 @@ class ArmRows(NamedTuple):
 
     changes_seen: IntArray  # (n,), the number of changes that each prediction had seen
     tokens: IntArray  # (n,), see `service.prediction_id`
+    foreign: BoolArray  # (n,), whether another policy than the model's and its holdout's answered
     held: BoolArray  # (n,), whether the holdout answered
     reward: FloatArray  # (n,)
 
@@ -57,7 +58,7 @@ def with_arms(sums: UpliftSums, rows: ArmRows) -> UpliftSums:
     """Return the sums with n more rounds; the result does not depend on batches."""
     if not sums.share:
         return sums
-    counted, first = rows.changes_seen >= sums.since_change, are_first_answers(rows.tokens)
+    counted, first = (rows.changes_seen >= sums.since_change) & ~rows.foreign, are_first_answers(rows.tokens)
     ours, theirs = counted & ~rows.held, counted & rows.held
     served = sums.served.plus(rows.reward[ours], first[ours])
     return sums._replace(served=served, holdout=sums.holdout.plus(rows.reward[theirs], first[theirs]))

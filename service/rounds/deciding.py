@@ -156,6 +156,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         digest=seen.digest,
         parts=chosen.parts,
         released_at=released_at(now, keep_seconds),
+        is_foreign=model.definition.mode == "logging",
     )
 
 

@@ -159,7 +159,7 @@ def logged_predictions(
     np.copyto(parts.prices[:, :1], ANOTHERS, where=~np.isnan(parts.prices[:, :1]))
     draws = Draws(positions, np.array([each.propensity for each in rounds]), residuals)
     predictions = predictions_of(basis, chosen._replace(draws=draws, contexts=contexts, parts=parts))
-    return predictions._replace(holdout=np.array([each.holdout for each in rounds]))
+    return predictions._replace(holdout=np.array([each.holdout for each in rounds]), is_foreign=True)
 
 
 def encoded(

@@ -205,7 +205,7 @@ class UpliftAnswer(Answer):
     """The difference divided by the holdout's mean: 0.1 means 10 % better. Null if this mean is 0 or unknown."""
     chance_better: Annotated[float | None, Field(examples=[0.999])]
     """The probability that the mean served exceeds the holdout's, from 0.0001 to 0.9999; null until both have a
-    round."""
+    round, if all rewards are equal, and while silence does not count yet."""
     sentence: str
     """What all this says, in plain words."""
     sample_ratio: SampleRatioAnswer

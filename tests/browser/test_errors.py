@@ -89,7 +89,7 @@ def test_a_change_of_somebody_else_is_not_overwritten(visit: Visit, site: Site) 
 
 @pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "unreachable"])
 def test_a_change_that_cannot_be_made_says_why(visit: Visit, site: Site, is_gone: bool) -> None:
-    """A deleted model and a lost connection have their own words; a connection that returns lets the change be applied."""
+    """A deleted model and a lost connection have their own words; once it is back, the change can be applied."""
     name = site.create("vanishing" if is_gone else "unreachable")
     page = visit.load(f"models/{name}/settings")
     form = visit.form("Labels")

@@ -4288,7 +4288,7 @@ export interface components {
             /**
              * Chance Better
              * @description The probability that the mean served exceeds the holdout's, from 0.0001 to 0.9999; null until both have a
-             *     round.
+             *     round, if all rewards are equal, and while silence does not count yet.
              * @example 0.999
              */
             chance_better: number | null;

@@ -22,9 +22,7 @@ _MEDIA_TYPES = {
 }
 
 DASHBOARD_FILES = {
-    path.relative_to(DASHBOARD).as_posix(): path
-    for path in sorted(DASHBOARD.rglob("*"))
-    if path.suffix in _MEDIA_TYPES
+    path.relative_to(DASHBOARD).as_posix(): path for path in sorted(DASHBOARD.rglob("*")) if path.suffix in _MEDIA_TYPES
 }
 """Files under `/dashboard/`, by path."""
 

@@ -38,11 +38,12 @@ import numpy.typing as npt
 VERSION = 1
 """Version of the format of blocks and rounds. Other versions are refused."""
 
-EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN, PRICED = 1, 2, 4, 8, 16
+EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN, PRICED, FOREIGN = 1, 2, 4, 8, 16, 32
 """Flags of a body: it has evidence (always set, even if E is 0); it lists eligible labels; its prediction is used for
-evaluation but not learned from; it has SIZES; it has PRICE."""
+evaluation but not learned from; it has SIZES; it has PRICE; its answer is not from the model or its holdout, but from a
+log that was imported, or from the policy of the mode `logging`."""
 
-FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN | PRICED
+FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN | PRICED | FOREIGN
 """All flags that this version supports."""
 
 KEY_BYTES = 160

@@ -17,6 +17,7 @@ from service.store.records.layout import (
     CHECK,
     ELIGIBLE,
     EVIDENCE,
+    FOREIGN,
     GIVEN_COST,
     HEAD,
     HOLDOUT,
@@ -55,6 +56,7 @@ class NewPredictions(NamedTuple):
     digest: bytes = b""  # of the history up to these changes
     parts: OptionalFields = NO_OPTIONAL_FIELDS
     holdout: BoolArray | None = None  # (n,), the mask of those not to learn from; None for none
+    is_foreign: bool = False  # whether other policies than the model's and its holdout's chose the answers
     inactive: BoolArray | None = None  # (n,), the mask of those that need activation before feedback; None for none
     released_at: int = 0  # see the function `released_at`; unused if the predictions are never stored
 
@@ -132,7 +134,8 @@ class BlockEncoder:
         contexts = [context for context in contexts for _ in range(slots)] if slots > 1 else contexts
         tails = [*zip(contexts, parts.actions or nothing, parts.sent or nothing, strict=True)]
         whole, at, held_out = self._is_whole(parts), predictions.predicted_at, predictions.holdout
-        flags = EVIDENCE | (0 if whole else SIZES_GIVEN) | (ELIGIBLE if parts.eligible.shape[1] else 0)
+        flags = EVIDENCE | FOREIGN * predictions.is_foreign
+        flags |= (0 if whole else SIZES_GIVEN) | (ELIGIBLE if parts.eligible.shape[1] else 0)
         moments = at.tolist() if isinstance(at, np.ndarray) else [at] * len(residuals)
         own = [flags] * len(residuals) if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
         prices = _priced(parts)

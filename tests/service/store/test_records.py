@@ -318,7 +318,7 @@ def test_an_entry_of_rounds_of_one_length_is_split_like_any_other(monkeypatch: p
 NEWER: list[dict[str, Any]] = [
     *({"kind": kind} for kind in (OPEN, PENDING, INACTIVE, 9)),
     {"actions_bytes": 8, "context_bytes": 8},
-    *({"flags": flags} for flags in (0, 2**5 | EVIDENCE, 2**6 | EVIDENCE, 2**15 | EVIDENCE)),
+    *({"flags": flags} for flags in (0, 2**6 | EVIDENCE, 2**7 | EVIDENCE, 2**15 | EVIDENCE)),
 ]
 
 
