@@ -63,8 +63,9 @@ def _fill_rich(site: Site) -> None:
     site.teach(RICH, 100, means)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(site: Site) -> Iterator[Browser]:  # noqa: ARG001  skips without chromium, before it is started
+    """Start a browser for one file: while it runs, no other test of the process can run an event loop."""
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield running
@@ -77,12 +78,12 @@ def _context(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
     context.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def desktop(browser: Browser) -> Iterator[BrowserContext]:
     yield from _context(browser, viewport={"width": 1280, "height": 800}, color_scheme="light")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def phone(browser: Browser) -> Iterator[BrowserContext]:
     yield from _context(browser, viewport={"width": 390, "height": 800}, color_scheme="dark")
 
