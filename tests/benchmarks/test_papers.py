@@ -39,6 +39,8 @@ COMMANDS = {
 }
 """The command of each kind of page."""
 
+LONG = {"groups", "contest", "bandit-reduction"}  # take half a minute each
+
 
 def run(command: list[str], out: Path, code: int = 0) -> str:
     result = CliRunner().invoke(cli.app, [*command, "--out", str(out)], catch_exceptions=False)
@@ -58,7 +60,7 @@ def few_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drift_report, "ENTRANTS", drift_report.ENTRANTS[:3])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in COMMANDS])
 @pytest.mark.usefixtures("few_streams")
 def test_a_short_run_writes_its_page(name: str, tmp_path: Path) -> None:
     run([*COMMANDS[name], "--data", str(tmp_path), "--pages", str(tmp_path / "results")], tmp_path)

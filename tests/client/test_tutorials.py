@@ -14,6 +14,7 @@ from tests.client.conftest import TYPESCRIPT
 from tests.service.wager import Wager
 
 ROOT = Path(__file__).parents[2]
+LONG = ("llm-routing", "recommendations")  # take half a minute each
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -47,7 +48,9 @@ def of_python(code: str, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in PAGES]
+)
 def test_a_tutorial_runs_and_shows_what_it_says(page: Path, running: Wager) -> None:
     names: dict[str, Any] = {}
     output: str | None = None
