@@ -13,7 +13,7 @@ from tests.mutation.mutation import ROOT
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.shrinking import smallest
 
-TOTAL = 32_000
+TOTAL = 50_000
 FEWEST_COMMANDS, FEWEST_ACKNOWLEDGED, FEWEST_SCHEDULES = 1_000, 50, 100
 
 
