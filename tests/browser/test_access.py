@@ -78,7 +78,9 @@ def test_a_key_that_only_reads_is_offered_no_change(visit: Visit, site: Site) ->
         assert offered == (["Export"] if tab == "manage" else [])
     assert page.locator("main :is(input, select, textarea):enabled").count() == 0
     visit.go("new", "This key may not create models")
-    fresh.go(f"models/{name}/try", "The key does not allow this")
+    page.evaluate("location.hash = '#/models/read-only/try'")
+    expect(page.locator("main")).to_contain_text("This needs a key with the scope predict")
+    expect(page.get_by_role("button", name="Predict")).to_have_count(0)
 
 
 def test_a_key_sees_only_its_models(visit: Visit, site: Site) -> None:

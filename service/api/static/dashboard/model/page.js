@@ -6,7 +6,7 @@ import { useMay } from "../access.js";
 import * as api from "../api.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { Polled, StatePanel } from "../parts/states.js";
+import { Polled } from "../parts/states.js";
 import { VerdictPill } from "../parts/verdicts.js";
 import { speak, usePoll } from "../polling.js";
 import { Evaluation } from "./evaluation.js";
