@@ -5,7 +5,6 @@ import { useEffect, useState } from "preact/hooks";
 import { useMay } from "../access.js";
 import * as api from "../api.js";
 import { Area, Choice, Code, Field, NumberText, Others, Radios, Text, errorsOf } from "../parts/forms.js";
-import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { nameOf, numberOf } from "../parts/inputs.js";
 import { StatePanel } from "../parts/states.js";
@@ -51,7 +50,8 @@ export function definitionOf(answers) {
 
 // What the answers mean for the model, in words.
 function consequences({ reward, holdout, late, unit }) {
-  const window = format.counted(Number(late) || null, UNITS.find(([size]) => size === unit)[1]);
+  const word = UNITS.find(([size]) => size === unit)[1];
+  const window = `${late || "?"} ${word}${late === "1" ? "" : "s"}`; // not rounded: 1.5 hours
   const silence = {
     accuracy: `A prediction without feedback after ${window} is forgotten, and teaches nothing.`,
     clicks: `A prediction without a click after ${window} counts as no click. Clicks wait until then too, so that they have no head start.`,
