@@ -17,7 +17,7 @@ def places(site: Site) -> dict[str, str]:
     return {
         "?search=fleet-00": "table.models",
         "?search=nothing": "p.panel",
-        "new": "form.creation",
+        "new": "#labels",
         model: "table.rounds",
         f"{model}/try": "#t-predict",
         f"{model}/settings": "#f-flags",

@@ -261,11 +261,21 @@ def test_a_model_is_cloned_exported_and_imported(visit: Visit, site: Site, tmp_p
     page.get_by_role("button", name="Clone").click()
     visit.confirm("Clone")
     expect(page.locator("h1")).to_have_text("cloned")
+    visit.go("new", "New model")
+    form = visit.form("Or import a model")
+    form.get_by_label("Name of the new model").fill("imported-here")
+    form.get_by_label("File of an export").set_input_files({"name": "x", "mimeType": "", "buffer": b"no model"})
+    form.get_by_role("button", name="Import").click()
+    refusal = site.api.post("/models/imported-here/import", content=b"no model", headers=headers).json()["detail"]
+    expect(form.get_by_role("alert")).to_contain_text(refusal)
+    form.get_by_label("File of an export").set_input_files(tmp_path / "model")
+    form.get_by_role("button", name="Import").click()
+    expect(page.locator("h1")).to_have_text("imported-here")
     answers = {
         copy: site.send("/predict", {"model": copy, "include_distribution": True})["distribution"]
-        for copy in (name, "imported", "cloned")
+        for copy in (name, "imported", "cloned", "imported-here")
     }
-    assert answers["cloned"] == answers["imported"] == answers[name]
+    assert list(answers.values()) == [answers[name]] * 4
 
 
 def test_a_model_is_reset_and_deleted_after_its_name_is_typed(visit: Visit, site: Site) -> None:

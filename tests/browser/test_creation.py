@@ -70,6 +70,9 @@ def create(visit: Visit) -> Any:
 def test_a_refusal_stands_at_its_field_and_can_be_mended(visit: Visit, site: Site) -> None:
     page = visit.load("new")
     fill(page, "refused at first", items=0, knowledge=0, reward=0)
+    expect(page.locator(".notes")).to_contain_text("after 10 minutes is forgotten")
+    page.get_by_label("How many", exact=True).fill("1.5")
+    expect(page.locator(".notes")).to_contain_text("after 1.5 minutes is forgotten")
     create(visit)
     field = page.get_by_label("What is it called?")
     expect(field).to_have_attribute("aria-invalid", "true")

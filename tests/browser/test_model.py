@@ -71,6 +71,7 @@ def test_the_gain_is_the_sentence_of_the_api(visit: Visit, site: Site) -> None:
     assert text(pair(gain, "Sample ratio")).split()[0] in percent(uplift["sample_ratio"]["observed"])
     shown = tiles(page)
     assert shown["Click rate, all rounds"] in percent(statistics["reward"]["mean"])
+    expect(page.locator("table.rounds")).to_be_visible()
     rewards = set(page.locator("table.rounds tbody td:nth-child(4)").all_inner_texts())
     assert set() < rewards <= {"click", "no click"}
 
