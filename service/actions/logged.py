@@ -3,7 +3,7 @@
 The JSON is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`. By default,
 "actions" has only the chosen action; with `log_actions: all`, it has each candidate as `[id, features, probability]`.
 An action with a tag or a cost is `[id, features, probability or null, tag or null, cost or null]`. The JSON
-has 0 in place of each vector. The numbers of the chosen action are in the round's stored vector; those of the other
+replaces each vector by 0. The stored vector of the round contains the chosen action's numbers; the numbers of the other
 actions follow the JSON after a newline.
 """
 

@@ -79,8 +79,8 @@ def ratio_of(served: Arm, holdout: Arm) -> Interval:
 def chance_better(served: ArmSums, holdout: ArmSums) -> float | None:
     """Return the probability that the served mean exceeds the holdout's; None if all rewards are equal.
 
-    It is the normal approximation with the variance of all rewards together, as in the score test of equal means. So it
-    favours neither arm: without a difference, it is uniform from 0 to 1, and 1/2 on average.
+    It is the normal approximation with the variance of all rewards together, as in the score test of equal means.
+    Without a difference, it is 1/2 on average if each arm can expect a few rewards; a prior would favour one arm.
     """
     rounds = served.rounds + holdout.rounds
     mean = (served.reward + holdout.reward) / rounds
@@ -118,11 +118,14 @@ def uplift_of(subject: Subject, statistics: RoundStatistics) -> UpliftAnswer | N
         sentence="",
         sample_ratio=_sample_ratio(subject, sums),
     )
+    if subject.silence == "on_arrival" and not (sums.served.expired and sums.holdout.expired):
+        answer.sentence = _TOO_SILENT
+        return answer
     if sums.served.rounds and sums.holdout.rounds:
         _compare(answer, sums)
     answer.sentence = _sentence(answer, metric_name(subject, statistics), metric_of(subject, statistics))
-    if subject.silence == "on_arrival" and not statistics.expired:
-        answer.sentence, answer.chance_better = _TOO_SILENT, None
+    if subject.silence == "on_arrival":
+        answer.sentence = f"{answer.sentence} {_AHEAD}"
     return answer
 
 
@@ -160,7 +163,10 @@ _CAUSES = {
     "at_window_close": "Predictions of one arm may be lost, or never activated.",
 }
 _REMEDY = "A change of the holdout starts a new comparison."
-_TOO_SILENT = "It is too early to tell: silence counts only when its window closes, and no window has closed yet."
+_TOO_SILENT = (
+    "It is too early to tell: silence counts only when its window closes, and has not counted in both arms yet."
+)
+_AHEAD = "Feedback counts before silence does, so both means are too high until most windows have closed."
 
 
 def _sentence(answer: UpliftAnswer, name: str, metric: RewardMeaning) -> str:
@@ -171,9 +177,11 @@ def _sentence(answer: UpliftAnswer, name: str, metric: RewardMeaning) -> str:
             f"requests, instead of {_percent(ratio.expected)}."
         )
     fewest = min(answer.served.rounds, answer.holdout.rounds)
-    if difference is None or chance is None or fewest < LEAST_ROUNDS:
+    if difference is None or fewest < LEAST_ROUNDS:
         least = "the holdout" if answer.holdout.rounds == fewest else "the model"
         return f"It is too early to tell: {least} has {fewest:.0f} rounds here, and a comparison needs {LEAST_ROUNDS}."
+    if chance is None:
+        return "The model and the holdout earn the same: all counted rounds have the same reward."
     odds = f"the chance that it is better is {_odds(chance)}."
     if answer.relative is None or answer.relative.high is None:
         value, interval = _in_points(difference, metric)

@@ -1,8 +1,8 @@
 """Lists the models of a store, searched, sorted and counted.
 
-A worker keeps a row of each model: what the order of lists depends on. Each list reads again the rows that were read
-longest ago, `REREAD` of them, and those of the models that it returns. So lists of up to `REREAD` models are exact; in
-longer ones, a model may be sorted and counted by what it was some lists ago.
+A worker keeps one row per model, with the numbers by which lists are sorted. Each list refreshes the `REREAD` oldest
+rows and those of the models that it returns. So a list of up to `REREAD` models is exact; a longer one may sort and
+count a model by an older row.
 """
 
 import asyncio

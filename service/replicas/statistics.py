@@ -284,7 +284,9 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     uplift = counts.uplift
     if uplift.share:
         foreign = (table["flags"] & FOREIGN) != 0
-        uplift = with_arms(uplift, ArmRows(table["changes_seen"], table["token"], foreign, held, reward))
+        uplift = with_arms(
+            uplift, ArmRows(table["changes_seen"], table["token"], foreign, held, reward, table["kind"] != FEEDBACK)
+        )
     return dataclasses.replace(
         counts,
         by_label=by_label,

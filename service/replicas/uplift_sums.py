@@ -16,14 +16,16 @@ class ArmSums(NamedTuple):
     requests: int = 0  # rounds that are the first answer of their request: each request has one draw of the arm
     reward: float = 0.0
     squares: float = 0.0  # reward²
+    expired: int = 0  # rounds without feedback, which the end of their window made
 
-    def plus(self, reward: FloatArray, first: BoolArray) -> "ArmSums":
+    def plus(self, reward: FloatArray, first: BoolArray, expired: BoolArray) -> "ArmSums":
         """Return the sums with n more rounds, added one at a time: the result does not depend on batches."""
         return ArmSums(
             self.rounds + len(reward),
             self.requests + int(first.sum()),
             added(self.reward, reward),
             added(self.squares, reward * reward),
+            self.expired + int(expired.sum()),
         )
 
 
@@ -52,6 +54,7 @@ class ArmRows(NamedTuple):
     foreign: BoolArray  # (n,), whether another policy than the model's and its holdout's answered
     held: BoolArray  # (n,), whether the holdout answered
     reward: FloatArray  # (n,)
+    expired: BoolArray  # (n,), whether the round was made without feedback
 
 
 def with_arms(sums: UpliftSums, rows: ArmRows) -> UpliftSums:
@@ -60,8 +63,9 @@ def with_arms(sums: UpliftSums, rows: ArmRows) -> UpliftSums:
         return sums
     counted, first = (rows.changes_seen >= sums.since_change) & ~rows.foreign, are_first_answers(rows.tokens)
     ours, theirs = counted & ~rows.held, counted & rows.held
-    served = sums.served.plus(rows.reward[ours], first[ours])
-    return sums._replace(served=served, holdout=sums.holdout.plus(rows.reward[theirs], first[theirs]))
+    served = sums.served.plus(rows.reward[ours], first[ours], rows.expired[ours])
+    holdout = sums.holdout.plus(rows.reward[theirs], first[theirs], rows.expired[theirs])
+    return sums._replace(served=served, holdout=holdout)
 
 
 def read_uplift(fields: Any) -> UpliftSums:

@@ -200,7 +200,7 @@ class UpliftAnswer(Answer):
     served: MeanAnswer
     holdout: MeanAnswer
     difference: Annotated[DifferenceAnswer | None, Field(examples=[{"value": 0.03, "low": 0.01, "high": 0.05}])]
-    """The mean served minus the holdout's; null until both have a round."""
+    """The mean served minus the holdout's; null until both have a round, and while silence does not count yet."""
     relative: Annotated[DifferenceAnswer | None, Field(examples=[{"value": 0.142, "low": 0.091, "high": 0.196}])]
     """The difference divided by the holdout's mean: 0.1 means 10 % better. Null if this mean is 0 or unknown."""
     chance_better: Annotated[float | None, Field(examples=[0.999])]

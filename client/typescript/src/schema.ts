@@ -4268,7 +4268,7 @@ export interface components {
             served: components["schemas"]["MeanAnswer"];
             holdout: components["schemas"]["MeanAnswer"];
             /**
-             * @description The mean served minus the holdout's; null until both have a round.
+             * @description The mean served minus the holdout's; null until both have a round, and while silence does not count yet.
              * @example {
              *       "high": 0.05,
              *       "low": 0.01,
