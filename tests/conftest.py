@@ -19,7 +19,7 @@ from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
 from tests.clusters import Cluster, cluster
 from tests.order import longest_first
-from tests.servers import REDIS_SERVER, redis_server
+from tests.servers import REDIS_SERVER, raw, redis_server
 from tests.service.wager import Wager, serve
 from tests.service.workers import worker
 
@@ -91,6 +91,21 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start the product's default store, an embedded Valkey, and provide its URL."""
     with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
         yield server.url
+
+
+@pytest.fixture(scope="module")
+def own_store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a store for one file, so that lists contain no models of others."""
+    with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
+        yield server.url
+
+
+@pytest.fixture
+def empty(own_store_url: str) -> str:
+    """Empty the file's own store, and return its URL."""
+    with raw(own_store_url) as client:
+        client.flushall()
+    return own_store_url
 
 
 @pytest.fixture(scope="session")

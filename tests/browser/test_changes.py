@@ -105,45 +105,24 @@ def test_rules_are_changed(visit: Visit, site: Site, review: Review) -> None:
     expect(page.locator(".timeline li")).to_have_count(2)
 
 
-def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
-    """Costs, the budget, the holdout, feedback, and the log each have a form, and one change leaves the others."""
-    name = site.create("changing-policies")
-    visit.load(f"models/{name}/settings")
-    before = site.ask(f"/models/{name}")
-    changed: set[str] = set()
-
-    def change(form: str, values: dict[str, str], expected: dict[str, object]) -> None:
-        for label, value in values.items():
-            field = visit.form(form).get_by_label(label)
-            is_choice = field.evaluate("field => field.tagName") == "SELECT"
-            field.select_option(value) if is_choice else field.fill(value)
-        review(visit.form(form))
-        after = site.ask(f"/models/{name}")
-        assert {key: after[key] for key in expected} == expected
-        changed.update(expected)
-        unchanged = POLICIES - changed
-        assert {key: after[key] for key in unchanged} == {key: before[key] for key in unchanged}
-        expect(visit.form(form).get_by_role("button", name="Undo entries")).to_have_count(0)
-        for label, value in values.items():
-            expect(visit.form(form).get_by_label(label)).to_have_value(value)
-
-    change(
+CHANGES: list[tuple[str, dict[str, str], dict[str, object]]] = [
+    (
         "Costs and budget",
         {"Costs of labels": '{"a":0.5,"b":2}', "Weight of costs": "0.25"},
         {"costs": {"a": 0.5, "b": 2.0}, "cost_weight": 0.25},
-    )
-    change(
+    ),
+    (
         "Holdout",
         {"Share of the requests (%)": "7.5", "Answered by": "uniform"},
         {"holdout": {"fraction": 0.075, "policy": "uniform"}},
-    )
-    change(
+    ),
+    (
         "Holdout",
         {"Answered by": "label", "The label": "b"},
         {"holdout": {"fraction": 0.075, "policy": {"label": "b"}}},
-    )
-    change("Feedback", {"Feedback after the window": "accept"}, {"late_feedback": "accept"})
-    change(
+    ),
+    ("Feedback", {"Feedback after the window": "accept"}, {"late_feedback": "accept"}),
+    (
         "Feedback",
         {
             "Rewards are": "clicks",
@@ -159,12 +138,10 @@ def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
             "learn": "on_arrival",
             "late_feedback": "reject",
         },
-    )
-    change("Feedback", {"Feedback counts": "at_window_close"}, {"learn": "at_window_close"})
-    change(
-        "Costs and budget", {"Budget": "1.25", "Weight of costs": "0"}, {"budget": {"cost": 1.25}, "cost_weight": 0.0}
-    )
-    change(
+    ),
+    ("Feedback", {"Feedback counts": "at_window_close"}, {"learn": "at_window_close"}),
+    ("Costs and budget", {"Budget": "1.25", "Weight of costs": "0"}, {"budget": {"cost": 1.25}, "cost_weight": 0.0}),
+    (
         "Log and freshness",
         {
             "Latest rounds to keep": "5000",
@@ -172,7 +149,36 @@ def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
             "Predictions may miss the last seconds": "1",
         },
         {"retain_rounds": 5000, "retain_seconds": 3600.0, "freshness": {"max_lag_seconds": 1.0}},
-    )
+    ),
+]
+"""Forms, what is entered in them by label, and the policies that the model then has."""
+
+
+def test_policies_are_changed(visit: Visit, site: Site, review: Review) -> None:
+    """Costs, the budget, the holdout, feedback, and the log each have a form, and one change leaves the others."""
+    name = site.create("changing-policies")
+    visit.load(f"models/{name}/settings")
+    before = site.ask(f"/models/{name}")
+    unchanged = set(POLICIES)
+    for title, values, expected in CHANGES:
+        form = visit.form(title)
+        for label, value in values.items():
+            enter(form.get_by_label(label), value)
+        review(form)
+        after = site.ask(f"/models/{name}")
+        assert {key: after[key] for key in expected} == expected
+        unchanged -= expected.keys()
+        assert {key: after[key] for key in unchanged} == {key: before[key] for key in unchanged}
+        expect(form.get_by_role("button", name="Undo entries")).to_have_count(0)
+        for label, value in values.items():
+            expect(form.get_by_label(label)).to_have_value(value)
+
+
+def enter(field: Locator, value: str) -> None:
+    if field.evaluate("field => field.tagName") == "SELECT":
+        field.select_option(value)
+    else:
+        field.fill(value)
 
 
 def test_a_model_is_frozen_and_goes_on(visit: Visit, site: Site) -> None:

@@ -76,8 +76,6 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
     assert [each.round async for each in wager.rounds(name, page_size=2)] == [1, 2, 3]
     assert (await wager.explain(name, {"x": 1})).rounds_seen == 3
     await check_decision(wager, slots[1])
-    assert name in {each.name async for each in wager.list_models(page_size=100)}
-    assert [each.name async for each in wager.list_models(search=name.upper(), sort="trouble")] == [name]
     old = await wager.get_model(name)
     changed = await wager.change_model(old, {"labels": {"add": ["d"]}, "window_seconds": 60.0})
     assert changed.labels == ("a", "b", "c", "d")
@@ -86,6 +84,14 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
     await wager.delete_model(name)
     with pytest.raises(problems.ModelNotFoundError):
         await wager.get_model(name)
+
+
+async def test_lists_are_read_searched_and_sorted(client: httpx2.AsyncClient, name: str) -> None:
+    wager = AsyncWager("http://localhost", timeout=60.0, http_client=client)
+    await wager.create_model(name, labels=["a", "b"])
+    assert name in {each.name async for each in wager.list_models(page_size=100)}
+    assert [each.name async for each in wager.list_models(search=name.upper(), sort="trouble")] == [name]
+    await wager.delete_model(name)
 
 
 async def test_costs_are_sent_and_read(client: httpx2.AsyncClient, name: str) -> None:

@@ -198,7 +198,7 @@ def test_a_model_of_another_kind_stays_as_it_is(live: Served) -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let processes that the test starts obey SIGINT, which those of a shell's background job ignore."""
+    """Handle SIGINT, so that child processes do too: background jobs of a shell ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

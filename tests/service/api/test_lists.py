@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -15,7 +14,6 @@ from service.registry import catalogue
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.access_tables import ApiKeyTable
-from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from service.store.values import PublishedStatistics
 from tests.servers import raw
@@ -36,20 +34,6 @@ OVERVIEWS: list[dict[str, Any]] = [
     {"verdict": "exploring"},
 ]
 """What published statistics say about the models, in turn."""
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a store for this file only, so that lists contain no other models."""
-    with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
-        yield server.url
-
-
-@pytest.fixture
-def empty(url: str) -> str:
-    with raw(url) as client:
-        client.flushall()
-    return url
 
 
 async def create(client: httpx2.AsyncClient, *names: str) -> None:

@@ -1,7 +1,7 @@
 """The laws of unreadable models: each fails alone. The laws of lists: they read no definitions."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -11,7 +11,6 @@ import redis
 from service.app import _warm_up
 from service.schemas.models import ModelList
 from service.store import keys
-from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.servers import raw
@@ -84,20 +83,6 @@ SUMMARIES: dict[str, Damage] = {
 }
 DETAIL_ONLY = {"changes", "retired_labels", "warnings", "labels", "guarantee", "damaged_rounds", "damage"}
 """Fields that a list leaves out."""
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a store for this file only, so that lists contain no other models."""
-    with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
-        yield server.url
-
-
-@pytest.fixture
-def empty(url: str) -> str:
-    with raw(url) as client:
-        client.flushall()
-    return url
 
 
 async def create(client: httpx2.AsyncClient, *names: str, **fields: Any) -> None:
