@@ -199,10 +199,12 @@ def _summary(site: Site) -> str:
 def _service(url: str | None, console: Console) -> Iterator[tuple[str, bool]]:
     """Yield the URL of a ready service, which is started if necessary, and whether it keeps running afterwards."""
     base = (url or DEFAULT_URL).rstrip("/")
-    if _is_ready(base):
+    if _answers(base, "livez", "alive"):
+        if not _becomes_ready(base):  # its first start compiles
+            raise DemoError(f"the service at {base} did not become ready")
         yield base, True
     elif url is not None:
-        raise DemoError(f"no service is ready at {url}")
+        raise DemoError(f"no service answers at {url}")
     else:
         with tempfile.TemporaryDirectory(prefix="wager-demo-") as folder:
             yield from _own_service(Path(folder), console)
@@ -225,11 +227,8 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
             start_new_session=True,
         )
     try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _is_ready(base):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise DemoError(f"the service did not start:\n{log.read_text(errors='replace')}")
-            time.sleep(0.05)
+        if not _becomes_ready(base, lambda: process.poll() is not None):
+            raise DemoError(f"the service did not start:\n{log.read_text(errors='replace')}")
         yield base, False
     finally:
         process.terminate()
@@ -240,9 +239,19 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
             process.wait()
 
 
-def _is_ready(base: str) -> bool:
-    """Check whether a ready Wager service answers at this URL."""
+def _becomes_ready(base: str, has_ended: Callable[[], bool] = lambda: False) -> bool:
+    """Wait until the service is ready; return False if it takes too long, or has ended."""
+    deadline = time.monotonic() + _START_SECONDS
+    while not _answers(base, "readyz", "ready"):
+        if has_ended() or time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _answers(base: str, check: str, status: str) -> bool:
+    """Check whether a Wager service at this URL answers a health check with this status."""
     try:
-        return bool(httpx2.get(f"{base}/readyz", timeout=2.0).json()["status"] == "ready")
+        return bool(httpx2.get(f"{base}/{check}", timeout=2.0).json()["status"] == status)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError):
         return False

@@ -1,6 +1,7 @@
 """The laws of `wager demo`: the model follows the visitors, and the command outlives the service."""
 
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -18,6 +19,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
+from service import kernels
 from service.__main__ import app
 from service.app import create_app
 from service.compute import Compute
@@ -227,10 +229,22 @@ def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
         httpx2.get(found[1])
 
 
+@pytest.mark.usefixtures("no_model")
+def test_it_waits_for_a_service_that_is_starting(live: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its first start, a service is alive while it compiles, and ready later."""
+    answers = itertools.chain([False, False], itertools.repeat(True))
+    monkeypatch.setattr(kernels, "is_default_ready", lambda: next(answers))
+    monkeypatch.setattr(demo, "DEFAULT_URL", live.url)
+    result = run("--seconds", "1")
+    assert result.exit_code == 0, result.output
+    assert f"Watch it: {live.url}/" in result.stdout
+    assert "Started a service" not in result.stdout
+
+
 def test_an_unreachable_service_is_named() -> None:
     result = run("--url", demo.DEFAULT_URL)
     assert result.exit_code == 1
-    assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"
+    assert result.stderr == f"wager: no service answers at {demo.DEFAULT_URL}\n"
 
 
 def run(*options: str) -> Result:
