@@ -1,6 +1,6 @@
 // Learners that learn from the same rounds without answering: added, compared with the model, and promoted.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { useMay } from "../access.js";
 import * as api from "../api.js";
@@ -9,6 +9,7 @@ import { Area, Choice, Field, Others, Text, errorsOf, useConfirmation } from "..
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { nameOf, objectOrNull } from "../parts/inputs.js";
+import { useLearners } from "../parts/learners.js";
 import { Polled } from "../parts/states.js";
 import { Right, Section, Table, right } from "../parts/tables.js";
 import { JudgementPill } from "../parts/verdicts.js";
@@ -78,11 +79,10 @@ export function Shadows({ model, statistics, reload }) {
 }
 
 function NewShadow({ model, ask, done }) {
-  const [learners, setLearners] = useState([]);
+  const learners = useLearners();
   const [{ name, algorithm, settings }, setAll] = useState({ name: "", algorithm: "squarecb", settings: "" });
   const [error, fail] = useState(null);
   const set = (key) => (value) => { fail(null); setAll((old) => ({ ...old, [key]: value })); };
-  useEffect(() => { api.read("learners").then(({ learners: found }) => setLearners(found), () => {}); }, []);
   const add = (event) => {
     event.preventDefault();
     try {

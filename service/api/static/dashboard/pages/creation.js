@@ -1,14 +1,14 @@
 // A new model as a short conversation: what do you choose, what do you know, what do you hear, and how late.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { useMay } from "../access.js";
 import * as api from "../api.js";
 import { Area, Choice, Code, Field, NumberText, Others, Radios, Text, errorsOf } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { nameOf, numberOf } from "../parts/inputs.js";
+import { useLearners } from "../parts/learners.js";
 import { StatePanel } from "../parts/states.js";
-import { useKeyVersion } from "../polling.js";
 
 const CHOICES = [
   ["options", "A few fixed options", "Headlines, variants, prompts, models. You may add and retire some later."],
@@ -33,7 +33,7 @@ const START = { name: "", choice: "options", labels: "", knowledge: "named", siz
 const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 // The definition that the answers mean.
-export function definitionOf(answers) {
+function definitionOf(answers) {
   const features = { none: undefined, named: { kind: "named" }, dense: { kind: "dense", size: Number(answers.size) } }[answers.knowledge];
   const subject = answers.choice === "items" ? { actions: { features: { kind: "named" } } } : { labels: linesOf(answers.labels) };
   return {
@@ -155,9 +155,7 @@ const Late = ({ answers, set, error }) => html`
 
 // The learner, which few need to choose.
 function Learner({ value, set, error }) {
-  const [learners, setLearners] = useState([]);
-  const version = useKeyVersion();
-  useEffect(() => { api.read("learners").then(({ learners: found }) => setLearners(found), () => {}); }, [version]);
+  const learners = useLearners();
   const options = [["", "The recommended one"], ...learners.map(({ algorithm }) => [algorithm, algorithm])];
   const summary = learners.find((each) => each.algorithm === value)?.summary;
   return html`

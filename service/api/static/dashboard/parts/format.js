@@ -2,11 +2,9 @@
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const percents = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const NONE = "–";
 
 export const count = (n) => (n === null || n === undefined ? NONE : whole.format(n));
-export const compact = (n) => (n === null || n === undefined ? NONE : short.format(n));
 export const percent = (x) => (x === null || x === undefined ? NONE : percents.format(x));
 export const chance = (x) => (x > 0.999 ? "> 99.9%" : x !== null && x < 0.001 ? "< 0.1%" : percent(x));
 export const decimal = (x, digits = 3) => (x === null || x === undefined ? NONE : x.toFixed(digits));
@@ -28,7 +26,7 @@ export const mean = (x, metric) => (metric === "value" ? decimal(x) : percent(x)
 export const interval = (m, metric) =>
   m.mean === null ? "unknown" : `${mean(m.low, metric)} to ${mean(m.high, metric)}`;
 
-const UNITS = [[86400, "d", "day"], [3600, "h", "hour"], [60, "min", "minute"]];
+const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
 
 export function seconds(x) {
   if (x === null || x === undefined) return NONE;

@@ -64,7 +64,7 @@ export function errorsOf(error, names) {
 
 export const Others = ({ errors }) => errors.map((text) => html`<p class="problem" role="alert">${text}</p>`);
 
-export function Copy({ text }) {
+function Copy({ text }) {
   const [isDone, set] = useState(false);
   const copy = () => navigator.clipboard.writeText(text).then(() => { set(true); speak("Copied."); }, () => set(false));
   return navigator.clipboard && html`<button type="button" class="quiet copy" onClick=${copy}>${isDone ? "Copied" : "Copy"}</button>`;
@@ -94,7 +94,7 @@ function Advice({ error, reload }) {
 
 // Asks before a request is sent. `plan` is {title, text, request, word?, name?, harms?}: `name` must be typed first.
 // Calls `done` with the answer. An error of a field goes to `refuse`, others stay in the dialog.
-export function Confirmation({ plan, done, refuse, reload, close }) {
+function Confirmation({ plan, done, refuse, reload, close }) {
   const dialog = useRef(null);
   const [typed, type] = useState("");
   const [error, fail] = useState(null);
