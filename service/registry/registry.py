@@ -28,7 +28,7 @@ from service.schemas import models as schemas
 from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
 from service.store.capabilities import Store
-from service.store.stored_models import ListedModel, StoredModel, digests_of
+from service.store.stored_models import ListedModel, StoredModel, Version, digest_at, digests_of
 from service.store.values import Damage
 
 _ATTEMPTS = 20  # maximum attempts to change a model while others change it
@@ -130,12 +130,14 @@ class ModelRegistry:
 
     async def delete(self, name: str, versions: Collection[str] = ("*",)) -> None:
         """Delete a model and its log if its current version is among `versions` (`*`: any)."""
+        version = None
         if "*" not in versions:
             stored = await stored_under(self._store, name)
             if not changing.is_current(stored, versions):
                 raise changing.stale(stored)
-        if not await self._store.delete_model(name):
-            raise missing(name)
+            version = Version(stored.key.incarnation.encode(), digest_at(stored.digests, len(stored.history)))
+        if not await self._store.delete_model(name, version):
+            raise missing(name) if version is None else changing.stale(await stored_under(self._store, name))
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from service.prediction_id import PredictionId
-from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, StoredModel, StoredPolicies, UnreadModel
+from service.store.stored_models import (
+    NO_POLICIES,
+    ListedModel,
+    ModelKey,
+    StoredModel,
+    StoredPolicies,
+    UnreadModel,
+    Version,
+)
 from service.store.values import (
     Block,
     BlockPage,
@@ -119,8 +127,11 @@ class ModelTable(Protocol):
             StoreCorruptError: if the model's counters or its log are damaged.
         """
 
-    async def delete_model(self, name: str) -> bool:
-        """Delete a model, even a damaged one; its predictions expire later. Return False if it does not exist."""
+    async def delete_model(self, name: str, version: Version | None = None) -> bool:
+        """Delete a model, even a damaged one; its predictions expire later.
+
+        Return False if it does not exist, or if a version is given and it is not the current one.
+        """
 
 
 class Predictions(Protocol):

@@ -40,6 +40,13 @@ def digest_at(digests: bytes, change_count: int) -> bytes:
     return digests[DIGEST_BYTES * change_count : DIGEST_BYTES * (change_count + 1)]
 
 
+class Version(NamedTuple):
+    """Identifies a definition of a model, as its ETag does."""
+
+    incarnation: bytes
+    digest: bytes  # of the history up to the last change
+
+
 class ModelKey(NamedTuple):
     """Identifies one incarnation of a model. A model deleted and recreated under its name has another key."""
 

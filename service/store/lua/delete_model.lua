@@ -1,21 +1,22 @@
 #!lua flags=allow-oom
 -- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
 -- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 13th, then each of these.
--- ARGV: incarnation (empty: none), then the ids of the kept snapshots.
+-- ARGV: incarnation (empty: none), digest of the history that it must have (empty: any), then the ids of the kept
+-- snapshots.
 -- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
 local BEFORE_KEPT = 13
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])
 end
-if there ~= ARGV[1] then
+if there ~= ARGV[1] or (ARGV[2] ~= '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2]) then
   return 0
 end
 local kept = redis.pcall('HLEN', KEYS[BEFORE_KEPT])
 if type(kept) == 'number' and kept ~= #KEYS - BEFORE_KEPT then
   return 3
 end
-for i = 2, #ARGV do
+for i = 3, #ARGV do
   if redis.call('HEXISTS', KEYS[BEFORE_KEPT], ARGV[i]) == 0 then
     return 3
   end

@@ -49,6 +49,7 @@ from service.store.stored_models import (
     StoredModel,
     StoredPolicies,
     UnreadModel,
+    Version,
     digest_after,
     digests_of,
 )
@@ -280,9 +281,11 @@ class RedisStore(Store):
             await self._watch_policies(key, policies)
         return bool(reply)
 
-    async def delete_model(self, name: str) -> bool:
-        own = await self._incarnation(name) or b""
-        deleted = await self._delete(name, own)
+    async def delete_model(self, name: str, version: Version | None = None) -> bool:
+        own, digest = version or (await self._incarnation(name) or b"", b"")
+        deleted = await self._delete(name, own, digest)
+        if version and not deleted:
+            return False
         await self._call("ZREM", keys.MODELS, name)
         await self._relist_flag(name)
         await self._call("ZREM", keys.DAMAGED, name)
@@ -599,13 +602,13 @@ class RedisStore(Store):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
-    async def _delete(self, name: str, own: bytes) -> bool:
+    async def _delete(self, name: str, own: bytes, digest: bytes) -> bool:
         """Delete the lasting keys and kept snapshots of an incarnation. Repeat this if others were kept in between."""
         incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(ModelKey(name, incarnation))
             kept = [keys.kept_snapshot(name, incarnation, id_) for id_ in ids]
-            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, *ids])
+            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, digest, *ids])
         return bool(reply)
 
     async def _kept_ids(self, key: ModelKey) -> list[str]:

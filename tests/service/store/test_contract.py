@@ -8,7 +8,7 @@ import pytest
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.capabilities import Store
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel, Version, digest_at
 from service.store.values import FeedbackStatus, PublishedStatistics, Seen, Snapshot
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
@@ -61,6 +61,22 @@ async def test_a_deletion_leaves_nothing_but_predictions(scenario: Scenario, any
     assert await scenario.store.read_model_stats(name) is None
     assert (name in await scenario.store.list_names(-1), await scenario.store.list_models([name])) == (False, [])
     assert not await scenario.store.delete_model(name)
+
+
+async def test_a_version_is_deleted_only_while_it_is_current(scenario: Scenario) -> None:
+    """The store compares: whatever happens between a caller's look and the deletion, no other version is deleted."""
+    name = scenario.key.name
+    await scenario.play(2)
+    stored = await scenario.store.get_model(name)
+    assert stored is not None
+    own, digest = stored.key.incarnation.encode(), digest_at(stored.digests, 0)
+    for other in (Version(own, b"another!"), Version(b"another", digest)):
+        assert not await scenario.store.delete_model(name, other)
+        assert name in await scenario.store.list_names(-1)
+        assert await scenario.store.get_model(name) == stored
+    assert await scenario.store.delete_model(name, Version(own, digest))
+    assert await scenario.store.get_model(name) is None
+    assert not await scenario.store.delete_model(name, Version(own, digest))
 
 
 @pytest.mark.parametrize("kind", ["text", "without an incarnation"])
