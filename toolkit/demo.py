@@ -20,7 +20,7 @@ from rich.console import Console
 from service.processes import tied_command
 from toolkit import ToolError
 from toolkit.remote import RemoteError, call, connect
-from toolkit.visitors import CHANGE_SECONDS, DEFINITION, FAVOURITE_RATE, NAME, OTHER_RATE, Group, Site
+from toolkit.visitors import CHANGE_SECONDS, DEFINITION, FAVOURITE_RATE, NAME, OTHER_RATE, Group, Site, is_own
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -30,7 +30,6 @@ _RETRY_SECONDS = 1.0
 _ROW_SECONDS = 5.0
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
-_OWN_FIELDS = "labels", "on_expiry", "window_seconds", "holdout"  # by which the demonstration knows its model
 
 
 class DemoError(ToolError):
@@ -80,7 +79,7 @@ def open_model(client: httpx2.Client) -> bool:
         if error.type != "model-exists":
             raise
         found = call(client, "GET", f"/models/{NAME}").json()
-        if any(found[name] != DEFINITION[name] for name in _OWN_FIELDS):
+        if not is_own(found):
             raise DemoError(
                 f"the service has a model {NAME} that is not from this command; it stays as it is"
             ) from None

@@ -37,6 +37,13 @@ _BATCH = 1_000  # visitors whom one request serves
 _TOO_LATE = "prediction-expired", "prediction-not-found"  # problems of clicks
 
 
+def is_own(model: JsonObject) -> bool:
+    """Check whether a model is as `DEFINITION` creates it: the visitors have no context, and their clicks teach it."""
+    own = DEFINITION | {"learner": model["learner"]}
+    is_taught = DEFINITION["learner"].items() <= model["learner"].items() and model["mode"] == "online"
+    return is_taught and model["features"]["kind"] == "none" and {name: model[name] for name in own} == own
+
+
 @dataclass
 class Group:
     """What a group of visitors saw and did."""

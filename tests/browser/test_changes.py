@@ -60,7 +60,7 @@ def test_the_ticked_label_is_retired_whatever_it_contains(visit: Visit, site: Si
 def test_what_a_form_shows_is_kept_when_another_part_of_it_changes(visit: Visit, site: Site, review: Review) -> None:
     """Groups, costs and values with any characters survive a change of their neighbours."""
     name = site.create("kept", ["x, y", "x", "__proto__", "a = b"])
-    rules = {"floor": {}, "cap": {"g:1": 0.9}, "floor_each": 0.0, "groups": {"g:1": ["x, y", "x"]}}
+    rules = {"floor": {}, "cap": {"g:1": 0.9, "a = b": 2 / 3}, "floor_each": 0.0, "groups": {"g:1": ["x, y", "x"]}}
     values = {"__proto__": "u = v", "a = b": True}
     costs = {"__proto__": 0.5, "a = b": 1.0}
     site.patch(name, {"rules": rules, "values": values, "costs": costs})

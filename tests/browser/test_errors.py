@@ -87,6 +87,51 @@ def test_a_change_of_somebody_else_is_not_overwritten(visit: Visit, site: Site) 
     assert (model["costs"], model["cost_weight"]) == ({"a": 3.0}, 0.5)
 
 
+def test_a_change_of_the_same_thing_is_shown_before_it_is_replaced(visit: Visit, site: Site) -> None:
+    """After the model is read again, the page shows what the entries would replace, and offers to take it."""
+    name = site.create("twice", rules={"floor": {"a": 0.1}})
+    page = visit.load(f"models/{name}/settings")
+    rules, log = visit.form("Rules"), visit.form("Log and freshness")
+    rules.get_by_label("Percent").fill("20")
+    log.get_by_label("Latest rounds to keep").fill("5000")
+    site.patch(name, {"rules": {"floor": {"a": 0.1}, "cap": {"b": 0.5}}})
+    rules.get_by_role("button", name="Review the change").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    page.get_by_role("dialog").get_by_role("button", name="Read the model again").click()
+    expect(rules.locator(".warning")).to_contain_text('"kind":"cap","name":"b"')
+    site.patch(name, {"rules": {"floor": {"a": 0.3}, "cap": {"b": 0.5}}})
+    rules.get_by_role("button", name="Review the change").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Somebody changed the model")
+    page.get_by_role("dialog").get_by_role("button", name="Read the model again").click()
+    expect(rules.locator(".warning")).to_contain_text('"bound":"30"')
+    rules.get_by_role("button", name="Take theirs").click()
+    expect(rules.locator(".warning")).to_have_count(0)
+    expect(rules.get_by_label("Percent").first).to_have_value("30")
+    log.get_by_role("button", name="Review the change").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+    page.get_by_role("dialog").get_by_role("button", name="Read the model again").click()
+    expect(log.locator(".warning")).to_have_count(0)  # nobody else has changed it
+    log.get_by_role("button", name="Review the change").click()
+    visit.confirm("Apply")
+    model = site.ask(f"/models/{name}")
+    assert (model["retain_rounds"], model["rules"]["floor"], model["rules"]["cap"]) == (5000, {"a": 0.3}, {"b": 0.5})
+
+
+def test_two_forms_of_one_page_are_no_strangers(visit: Visit, site: Site) -> None:
+    """A form goes on with the definition that another form of the page has made."""
+    name = site.create("both")
+    visit.load(f"models/{name}/settings")
+    holdout, log = visit.form("Holdout"), visit.form("Log and freshness")
+    holdout.get_by_label("Share of the requests").fill("5")
+    log.get_by_label("Latest rounds to keep").fill("5000")
+    for form in (holdout, log):
+        form.get_by_role("button", name="Review the change").click()
+        visit.confirm("Apply")
+    model = site.ask(f"/models/{name}")
+    assert (model["holdout"]["fraction"], model["retain_rounds"]) == (0.05, 5000)
+
+
 @pytest.mark.parametrize("is_gone", [True, False], ids=["deleted", "unreachable"])
 def test_a_change_that_cannot_be_made_says_why(visit: Visit, site: Site, is_gone: bool) -> None:
     """A deleted model and a lost connection have their own words; once it is back, the change can be applied."""
@@ -114,6 +159,13 @@ def test_a_change_that_cannot_be_made_says_why(visit: Visit, site: Site, is_gone
 def test_mistyped_entries_are_named_before_anything_is_sent(visit: Visit, site: Site) -> None:
     name = site.create("mistyped")
     page = visit.load(f"models/{name}/settings")
+    rules = visit.form("Rules")
+    for _ in range(2):
+        rules.get_by_role("button", name="Add a rule").click()
+        rules.get_by_label("Label or group").last.fill("a")
+    rules.get_by_role("button", name="Review the change").click()
+    expect(rules.get_by_role("alert")).to_contain_text("“a” has two rows of this kind")
+    rules.get_by_role("button", name="Undo entries").click()
     for title, label, value, message in (
         ("Costs and budget", "Costs of labels", "a: 1", "is not JSON"),
         ("Costs and budget", "Costs of labels", "[1]", "must be an object in JSON"),

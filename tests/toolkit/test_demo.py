@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -190,8 +191,20 @@ def test_the_key_is_not_printed(live: Served) -> None:
 
 
 @pytest.mark.usefixtures("no_model")
-def test_a_model_of_another_kind_stays_as_it_is(live: Served) -> None:
-    httpx2.post(f"{live.url}/models", json={"name": NAME, "labels": ["a", "b"]}).raise_for_status()
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"labels": ["a", "b"]},
+        {"features": {"kind": "dense", "size": 2}},
+        {"learner": "squarecb"},
+        {"learner": "fastcb"},
+        {"mode": "logging"},
+        {"reward": "accuracy"},
+    ],
+    ids=str,
+)
+def test_a_model_of_another_kind_stays_as_it_is(live: Served, other: dict[str, Any]) -> None:
+    httpx2.post(f"{live.url}/models", json=DEFINITION | other).raise_for_status()
     result = run("--url", live.url, "--seconds", "1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"wager: the service has a model {NAME} that is not from this command; it stays as it is\n"

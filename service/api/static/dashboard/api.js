@@ -79,7 +79,7 @@ export async function change({ method, path, body, file: content, etag }) {
   const headers = etag ? { "If-Match": etag } : {};
   headers["Content-Type"] = content ? "application/octet-stream" : "application/json";
   const response = await send(path, { method, headers, body: content ?? (body && JSON.stringify(body)) });
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : { ...(await response.json()), etag: response.headers.get("ETag") };
 }
 
 const MOST_ARGUMENT = 30_000; // characters; a system limits the bytes of an argument

@@ -8,7 +8,7 @@ const EVERY = 2000; // milliseconds between two polls
 export const FINAL = ["key", "refused", "forbidden"]; // errors that another poll does not mend
 
 // A value that components watch.
-class Shared {
+export class Shared {
   constructor(value) {
     this.value = value;
     this.watchers = new Set();

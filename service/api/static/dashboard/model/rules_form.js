@@ -3,26 +3,35 @@
 import { useMay } from "../access.js";
 import { Area, Choice, Field, NumberText, Text } from "../parts/forms.js";
 import { html } from "../parts/html.js";
-import { percentOf, shareOf } from "../parts/inputs.js";
+import { InvalidEntry, percentOf, shareOf } from "../parts/inputs.js";
 import { PatchForm } from "./patch_form.js";
 
 const KINDS = [["floor", "at least"], ["cap", "at most"]];
 
 function start({ rules }) {
-  const bounds = KINDS.flatMap(([kind]) => Object.entries(rules?.[kind] ?? {}).map(([name, bound]) => ({ kind, name, bound: percentOf(bound) })));
+  const bounds = KINDS.flatMap(([kind]) => Object.entries(rules?.[kind] ?? {}).map(([name, share]) => ({ kind, name, share, bound: percentOf(share) })));
   const groups = Object.entries(rules?.groups ?? {}).map(([name, labels]) => ({ name, labels }));
-  return { bounds, each: rules?.floor_each ? percentOf(rules.floor_each) : "", groups };
+  const share = rules?.floor_each || null;
+  return { bounds, each: share ? percentOf(share) : "", share, groups };
 }
 
-function bodyOf({ bounds, each, groups }) {
-  const of = (kind) => Object.fromEntries(bounds.filter((row) => row.kind === kind).map(({ name, bound }) => [name, shareOf(bound, `rules.${kind}`)]));
-  const members = groups.map(({ name, labels }) => [name, labels.filter(Boolean)]);
-  const rules = { floor: of("floor"), cap: of("cap"), floor_each: each.trim() ? shareOf(each, "rules.floor_each") : 0, groups: Object.fromEntries(members) };
-  const isEmpty = !bounds.length && !rules.floor_each && !members.length;
+// An object of rows [name, value]; a name may have one row only.
+function byName(rows, field) {
+  const twice = rows.find(([name], i) => rows.findIndex(([other]) => other === name) < i);
+  if (twice) throw new InvalidEntry(field, `“${twice[0]}” has two rows of this kind; keep one`);
+  return Object.fromEntries(rows);
+}
+
+function bodyOf({ bounds, each, share, groups }) {
+  const of = (kind) => byName(bounds.filter((row) => row.kind === kind).map((row) => [row.name, shareOf(row.bound, `rules.${kind}`, row.share)]), `rules.${kind}`);
+  const members = byName(groups.map(({ name, labels }) => [name, labels.filter(Boolean)]), "rules.groups");
+  const rules = { floor: of("floor"), cap: of("cap"), floor_each: each.trim() ? shareOf(each, "rules.floor_each", share) : 0, groups: members };
+  const isEmpty = !bounds.length && !rules.floor_each && !groups.length;
   return { rules: isEmpty ? null : rules };
 }
 
 const changedAt = (rows, i, part) => rows.map((row, j) => (i === j ? { ...row, ...part } : row));
+const hasBreak = (label) => /[\n\r]/.test(label);
 const without = (rows, i) => rows.filter((_, j) => i !== j);
 
 function Bounds({ bounds, set, may }) {
@@ -42,7 +51,7 @@ function Groups({ groups, set, may }) {
     ${groups.map((row, i) => html`
       <div class="row bound" role="group" aria-label="Group ${i + 1}">
         <${Text} aria-label="Name of the group" placeholder="Group" value=${row.name} set=${(name) => set(changedAt(groups, i, { name }))} />
-        <${Area} aria-label="Its labels, one in each line" rows="2" value=${row.labels.join("\n")} set=${(text) => set(changedAt(groups, i, { labels: text.split("\n") }))} />
+        <${Area} aria-label="Its labels, one in each line" rows="2" readonly=${row.labels.some(hasBreak)} title=${row.labels.some(hasBreak) ? "A label has a line break: change this group with the API." : null} value=${row.labels.join("\n")} set=${(text) => set(changedAt(groups, i, { labels: text.split("\n") }))} />
         ${may && html`<button type="button" class="quiet" onClick=${() => set(without(groups, i))}>Remove</button>`}
       </div>`)}
     ${may && html`<p class="row"><button type="button" class="quiet" onClick=${() => set([...groups, { name: "", labels: [] }])}>Add a group of labels</button></p>`}`;

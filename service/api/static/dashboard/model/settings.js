@@ -27,13 +27,14 @@ export function Settings(props) {
 
 const HOLDOUT = {
   start: ({ holdout }) => ({
+    fraction: holdout?.fraction ?? null,
     percent: holdout ? percentOf(holdout.fraction) : "0",
     policy: typeof holdout?.policy === "object" ? "label" : holdout?.policy ?? "uniform",
     label: holdout?.policy?.label ?? "",
   }),
-  bodyOf: ({ percent, policy, label }) => {
-    const fraction = shareOf(percent, "holdout.fraction");
-    return { holdout: fraction ? { fraction, policy: policy === "label" ? { label } : policy } : null };
+  bodyOf: ({ fraction, percent, policy, label }) => {
+    const share = shareOf(percent, "holdout.fraction", fraction);
+    return { holdout: share ? { fraction: share, policy: policy === "label" ? { label } : policy } : null };
   },
 };
 

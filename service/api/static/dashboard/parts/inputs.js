@@ -18,9 +18,14 @@ export function numberOf(text, field) {
 
 export const numberOrNull = (text, field) => (text.trim() === "" ? null : numberOf(text, field));
 
-// A percentage as a share, without the noise of binary fractions.
-export const shareOf = (text, field) => +(numberOf(text, field) / 100).toFixed(12);
+// A share as a percentage, without the noise of binary fractions.
 export const percentOf = (share) => String(+(100 * share).toFixed(10));
+
+// A percentage as a share: `before` itself if the percentage still shows it, as it may have more digits.
+export function shareOf(text, field, before = null) {
+  if (before !== null && text === percentOf(before)) return before;
+  return +(numberOf(text, field) / 100).toFixed(12);
+}
 
 export function jsonOf(text, field) {
   try {

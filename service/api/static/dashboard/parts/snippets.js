@@ -34,7 +34,13 @@ const FEEDBACK = {
   value: [{ reward: 0.8 }, "reward=0.8", "reward: 0.8", "as soon as you know what the answer was worth, from 0 to 1"],
 };
 
-const python = (value) => JSON.stringify(value).replaceAll(/\btrue\b/g, "True").replaceAll(/\bfalse\b/g, "False").replaceAll(/\bnull\b/g, "None");
+// A JSON value in Python.
+function python(value) {
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (value === null || typeof value === "boolean") return { null: "None", true: "True", false: "False" }[value];
+  if (typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}: ${python(inner)}`).join(", ")}}`;
+}
 
 export function snippets(model) {
   const context = exampleContext(model);
