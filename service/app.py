@@ -62,11 +62,12 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     opened = open_store(*store, settings.wait_replicas, settings.max_open_bytes, tracing=watch.tracing)
     environment = make_environment(opened.store, Compute(settings.compute_threads))
     sessions, draining = SessionCache(environment, settings.cache_bytes), Draining(settings.drain_seconds)
+    policy = _policy(settings, environment, opened, watch)
     return build_application(
         environment,
         _use_cases(settings, environment, sessions, draining),
-        _policy(settings, environment, opened, watch),
-        lambda _: _running(environment, sessions, watch, draining, warms_up),
+        policy,
+        lambda _: _running(environment, sessions, policy, draining, warms_up),
     )
 
 
@@ -99,7 +100,7 @@ def _policy(settings: Settings, environment: Environment, opened: OpenStore, wat
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     most = settings.max_body_bytes, settings.max_import_bytes
     limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
-    access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
+    access = access_control(opened, environment, settings.key_cache_seconds, watch.metrics.count_compute)
     checked = access if settings.keys_required else None
     hosts = [settings.host, *settings.allowed_host_list]
     return RequestPolicy(watch, limits, checked, settings.cors_origin_list, hosts)
@@ -107,17 +108,19 @@ def _policy(settings: Settings, environment: Environment, opened: OpenStore, wat
 
 @contextlib.asynccontextmanager
 async def _running(
-    environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
+    environment: Environment, sessions: SessionCache, policy: RequestPolicy, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
     """Run the background tasks while the worker serves. Then stop them, and close the worker's threads and store."""
 
     async def keep_up() -> None:
-        watch.tick()
+        policy.telemetry.tick()
         await sessions.maintain()
 
     spare_lasting_objects()
     background = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
     tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
+    if policy.access is not None:
+        tasks.append(asyncio.create_task(_each_second(policy.access.meter.run)))
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
@@ -130,7 +133,7 @@ async def _running(
         environment.compute.close()
         for task in tasks:
             await end(task)
-        watch.tick()
+        policy.telemetry.tick()
         await environment.store.close()
 
 

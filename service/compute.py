@@ -7,6 +7,7 @@ slices, other work gets a turn, and a cancelled computation ends.
 import asyncio
 import contextlib
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -21,6 +22,7 @@ _Args = TypeVarTuple("_Args")
 
 class _Job(NamedTuple):
     owner: str
+    charge: Callable[[float], None] | None
     function: Callable[..., Any]
     args: tuple[Any, ...]
     loop: asyncio.AbstractEventLoop
@@ -49,15 +51,16 @@ class Compute:
 
         Raises the function's error, or `StoppingError` after `close`.
 
-        In a request with an API key, the key replaces `owner`, so that all its requests count as those of one owner.
+        In a request with an API key, the key replaces `owner`, so that all its requests count as those of one owner,
+        and the processor time is charged to the key.
         """
         if self._closed:
             raise StoppingError("this worker is stopping")
         loop = asyncio.get_running_loop()
-        notes = request_context.current.get()
+        notes, charge = request_context.current.get(), None
         if notes is not None and notes.key_id is not None:
-            owner = f"key {notes.key_id}"
-        job = _Job(owner, function, args, loop, loop.create_future())
+            owner, charge = f"key {notes.key_id}", notes.charge
+        job = _Job(owner, charge, function, args, loop, loop.create_future())
         self._waiting.setdefault(owner, deque()).append(job)
         self._dispatch()
         try:
@@ -108,17 +111,19 @@ class Compute:
             del job  # an idle thread would keep the job's references alive
 
     def _do(self, job: _Job) -> None:
-        result, error = None, None
+        result, error, begun = None, None, time.thread_time()
         try:
             if not job.future.cancelled():
                 result = job.function(*job.args)
         except Exception as raised:  # noqa: BLE001  the caller of `run` gets it
             error = raised
         with contextlib.suppress(RuntimeError):  # the event loop has ended, so nothing awaits the result
-            job.loop.call_soon_threadsafe(self._done, job, result, error)
+            job.loop.call_soon_threadsafe(self._done, job, time.thread_time() - begun, result, error)
         del job, result, error  # an error refers to this frame: the cycle would keep the job until a full collection
 
-    def _done(self, job: _Job, result: object, error: Exception | None) -> None:
+    def _done(self, job: _Job, seconds: float, result: object, error: Exception | None) -> None:
+        if job.charge is not None:
+            job.charge(seconds)
         self._running[job.owner] -= 1
         if not self._running[job.owner]:
             del self._running[job.owner]

@@ -3,7 +3,7 @@
 WagerError
 ├── NotFoundError      404
 ├── ConflictError      409
-├── AccessError        401, 403, 421, 429
+├── AccessError        401, 403, 421, 429, 507
 ├── StoreError         500, 503, 507
 ├── InvalidInputError  422
 └── precondition, overload and learner errors
@@ -148,10 +148,38 @@ class SignatureError(AccessError, slug="invalid-signature", status=401):
     """The signature of the webhook is invalid."""
 
 
-class RateLimitedError(AccessError, slug="rate-limited", status=429):
+class BudgetError(AccessError):
+    """The base of the errors of API keys that have used up a budget, which `budget` names."""
+
+    budget = ""
+
+
+class RateLimitedError(BudgetError, slug="rate-limited", status=429):
     """The API key has made too many requests."""
 
+    budget = "requests"
     retry_after = 1
+
+
+class ComputeSpentError(BudgetError, slug="compute-spent", status=429):
+    """The API key has used its processor time."""
+
+    budget = "compute_seconds"
+    retry_after = 1
+
+
+class OpenBytesSpentError(BudgetError, slug="open-bytes-spent", status=429):
+    """The open predictions of the API key's models have too many bytes."""
+
+    budget = "open_bytes"
+    retry_after = 10
+
+
+class TooManyModelsError(BudgetError, slug="too-many-models", status=507):
+    """The API key allows no further models."""
+
+    budget = "models"
+    retry_after = 60  # a model may be deleted
 
 
 class OverloadedError(WagerError, slug="too-busy", status=503):

@@ -36,8 +36,9 @@ _CONVENTIONS = """\
   operation names its scope; `admin` includes the others. A key for some models gets 404 for paths of the others, and
   403 if a body would create one. Health and this description need no key. `/metrics`, and paths that this page does
   not list, need a key that covers all models.
-- **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
-  batch counts as one request.
+- **Limits.** A key may have budgets: of requests, models, bytes of open predictions, and processor time. Above them,
+  requests get 429 or 507, with `Retry-After`. `RateLimit-Policy` and `RateLimit` report the budget of requests, in
+  which a batch counts as one; `GET /key` reports all of them.
 - **Times** are in UTC, as in RFC 3339.
 - **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` returns the stored prediction: the same
   label and propensity. All other fields must be equal but `include_distribution`, and a stored prediction has no

@@ -133,6 +133,10 @@ WrongModeError = _kind(InvalidInputError, "wrong-mode", "The mode of the model d
 WrongTruthError = _kind(InvalidInputError, "wrong-truth", "The true answer is not one that this model could give")
 WrongTypeError = _kind(InvalidInputError, "wrong-type", "A value has the wrong JSON type")
 PreconditionRequiredError = _kind(PreconditionError, "precondition-required", "The request lacks the header If-Match")
+ComputeSpentError = _kind(TooManyRequestsError, "compute-spent", "The API key has used its processor time")
+OpenBytesSpentError = _kind(
+    TooManyRequestsError, "open-bytes-spent", "The open predictions of the API key's models have too many bytes"
+)
 OpenPredictionsFullError = _kind(
     TooManyRequestsError, "open-predictions-full", "The open predictions of the model have too many bytes"
 )
@@ -149,3 +153,4 @@ NewerVersionError = _kind(UnavailableError, "newer-version", "A newer version wr
 StoreUnavailableError = _kind(UnavailableError, "store-unavailable", "The store is unavailable")
 TooBusyError = _kind(UnavailableError, "too-busy", "The worker has reached its limit of requests")
 StoreFullError = _kind(ServerError, "store-full", "The store has no room for a write")
+TooManyModelsError = _kind(ServerError, "too-many-models", "The API key allows no further models")

@@ -2,18 +2,21 @@
 
 import hashlib
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from service.access.keys import Gatekeeper, KeyRecord, WrongKeys, read_record
+from service.access.usage import UsageMeter
 from service.environment import Environment
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import quoted
 from service.errors import InvalidInputError, NotFoundError, StoreCorruptError
-from service.json_values import JsonObject
-from service.store.access_tables import KeyTable, RequestCounter
+from service.json_values import JsonMapping, JsonObject
+from service.store.access_tables import KeyTable, UsageCounter
+from service.store.redis.open_store import OpenStore
 
 _NOISE_BYTES = 38  # 6 for the id, 32 for the secret
 
@@ -34,11 +37,19 @@ class KeyAdmin:
         self._noise = noise
 
     async def create(
-        self, name: str, scopes: list[str], models: str = "*", limit: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: list[str],
+        models: str = "*",
+        expires_in: float | None = None,
+        budgets: JsonMapping = MappingProxyType({}),
     ) -> IssuedKey:
-        """Create a key that expires in `expires_in` seconds or, if None, never. Raises InvalidInputError."""
+        """Create a key that expires in `expires_in` seconds or, if None, never. `budgets` has fields of `KeyBudgets`.
+
+        Raises InvalidInputError.
+        """
         now = self._now()
-        fields = {"name": name, "scopes": scopes, "models": models, "limit": limit, "created_at": now}
+        fields = {"name": name, "scopes": scopes, "models": models, "budgets": dict(budgets), "created_at": now}
         return await self._issue(fields | {"expires_at": None if expires_in is None else now + expires_in})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
@@ -90,15 +101,22 @@ def _no_such(key_id: str) -> NotFoundError:
 
 
 class AccessControl(NamedTuple):
-    """Identifies callers, counts requests of rate-limited keys, and counts wrong keys per address."""
+    """Identifies callers, counts what keys with budgets use, and counts wrong keys per address."""
 
     gatekeeper: Gatekeeper
-    request_counter: RequestCounter
+    counter: UsageCounter
+    meter: UsageMeter
     wrong_keys: WrongKeys
 
 
 def access_control(
-    table: KeyTable, counter: RequestCounter, environment: Environment, cache_seconds: float
+    opened: OpenStore, environment: Environment, cache_seconds: float, note_compute: Callable[[str, float], None]
 ) -> AccessControl:
-    """Build the access control of one worker, which caches key records for `cache_seconds`."""
-    return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))
+    """Build the access control of one worker, which caches key records for `cache_seconds`.
+
+    `note_compute` gets the id of a key and the processor time that it has used, in seconds.
+    """
+    counter, monotonic = opened.usage_counter, environment.monotonic
+    meter = UsageMeter(opened.store, counter, monotonic, note_compute)
+    gatekeeper = Gatekeeper(opened.api_keys, environment.now, cache_seconds)
+    return AccessControl(gatekeeper, counter, meter, WrongKeys(monotonic))

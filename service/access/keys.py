@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fnmatch import translate
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, model_validator
 
 from service.error_messages.patterns import DIGEST, KEY_GLOB, KEY_LIMIT
 from service.error_messages.values import quoted
@@ -70,7 +70,7 @@ class Names:
         self.glob = glob
         self.all = glob == "*"
         self._matches = re.compile(translate(glob)).match
-        self._prefix = prefix = glob.partition("*")[0]
+        self.prefix = prefix = glob.partition("*")[0]
         # A cursor before all names with the prefix: 0x7F sorts after every character of a name.
         self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + "\x7f" if prefix else ""
 
@@ -79,13 +79,34 @@ class Names:
 
     def ended_by(self, name: str) -> bool:
         """Return True only if no match sorts after this name."""
-        return name > self._prefix and not name.startswith(self._prefix)
+        return name > self.prefix and not name.startswith(self.prefix)
+
+
+_RECORD = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+
+
+class KeyBudgets(BaseModel):
+    """The budgets of an API key. Null: no limit."""
+
+    model_config = _RECORD
+
+    requests: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
+    """Maximum rate of requests, such as `100/second`."""
+    models: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of models that the key allows. At this number, it creates no further ones."""
+    open_bytes: Annotated[ByteSize, Field(ge=1)] | None = None
+    """Maximum bytes of the open predictions of these models. Above it, the key makes no further predictions."""
+    compute_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    """Maximum processor time that its requests take within a minute."""
+
+
+NO_BUDGETS = KeyBudgets()
 
 
 class KeyRecord(BaseModel):
     """The stored record of an API key."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = _RECORD
 
     digest: Annotated[str, Field(pattern=DIGEST, repr=False)]
     """SHA-256 of the key, in hex."""
@@ -95,8 +116,7 @@ class KeyRecord(BaseModel):
     """`admin` includes all other scopes."""
     models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
     """The key allows the models whose names match this pattern."""
-    limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
-    """Maximum rate of requests, such as `100/second`; None for no limit."""
+    budgets: KeyBudgets = NO_BUDGETS
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Seconds since the epoch."""
     expires_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -117,7 +137,7 @@ class Caller:
         self.record = record
         self.names = Names(record.models)
         self.digest = bytes.fromhex(record.digest)
-        self.limit = record.limit
+        self.budgets = record.budgets
         self.scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
 
 

@@ -128,7 +128,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         rounds.open_predictions_router(use_cases.registry),
         models.learners_router(compute),
         feedback.webhook_router(use_cases.rounds, use_cases.webhooks, compute),
-        key.router(),
+        key.router(policy.access),
         health.router(environment.store, use_cases.is_stopping),
         health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
         pages.router(),

@@ -127,6 +127,7 @@ _SCHEMES = {
 }
 _REFUSED: tuple[type[errors.WagerError], ...] = (
     *(errors.UnauthenticatedError, errors.ForbiddenError, errors.RateLimitedError, errors.WrongKeysError),
+    *(errors.ComputeSpentError, errors.OpenBytesSpentError),
     *(errors.OverloadedError, errors.StoreUnavailableError, errors.StoreFullError),
 )
 _REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys; create webhook secrets.")
 _T = TypeVar("_T")
-_HEADS = ("id", "name", "scopes", "models", "limit", "expires")
+_HEADS = ("id", "name", "scopes", "models", "budgets", "expires")
 _Id = Annotated[str, typer.Argument(help="Id of the key: the 12 hex digits after wk_.")]
 
 
@@ -34,7 +34,20 @@ def create(
     models: Annotated[
         list[str] | None, typer.Option(help="One pattern of model names, such as 'shop-*'. Unset: all models.")
     ] = None,
-    limit: Annotated[str | None, typer.Option(help="Maximum requests, such as 100/second. Unset: no limit.")] = None,
+    *,
+    max_requests: Annotated[
+        str | None, typer.Option(help="Maximum requests, such as 100/second. Unset: no limit.")
+    ] = None,
+    max_models: Annotated[
+        int | None, typer.Option(help="Maximum models with names that match the pattern. Unset: no limit.")
+    ] = None,
+    max_open_bytes: Annotated[
+        str | None,
+        typer.Option(help="Maximum bytes of the open predictions of these models, such as 100MB. Unset: no limit."),
+    ] = None,
+    max_compute_seconds: Annotated[
+        float | None, typer.Option(help="Maximum processor time of its requests in a minute. Unset: no limit.")
+    ] = None,
     expires_in_days: Annotated[float | None, typer.Option(help="Days until the key expires. Unset: never.")] = None,
 ) -> None:
     """Create a key and print it once."""
@@ -44,7 +57,13 @@ def create(
     if expires_in_days is not None and not expires_in_days > 0:
         fail(f"expires-in-days: got {expires_in_days:g}; must be more than 0", EXIT_SETTINGS)
     seconds = None if expires_in_days is None else expires_in_days * 86_400
-    _print_issued(_administer(lambda admin: admin.create(name, scope, pattern, limit, seconds)))
+    budgets = {
+        "requests": max_requests,
+        "models": max_models,
+        "open_bytes": max_open_bytes,
+        "compute_seconds": max_compute_seconds,
+    }
+    _print_issued(_administer(lambda admin: admin.create(name, scope, pattern, seconds, budgets)))
 
 
 @app.command("list")
@@ -95,7 +114,9 @@ def _print_issued(issued: "IssuedKey") -> None:
 def _row(key_id: str, record: "KeyRecord | None") -> tuple[str, ...]:
     if record is None:
         return (key_id, "(unreadable: always refused)", "", "", "", "")
-    return (key_id, record.name, ",".join(record.scopes), record.models, record.limit or "", _moment(record.expires_at))
+    found = record.budgets.model_dump(exclude_none=True)
+    budgets = ",".join(f"{name}={value}" for name, value in found.items())
+    return (key_id, record.name, ",".join(record.scopes), record.models, budgets, _moment(record.expires_at))
 
 
 def _moment(seconds: float | None) -> str:

@@ -25,7 +25,7 @@ from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.rounds.sessions import SessionCache
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
-from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
+from service.store.values import Counts, ImportedSource, ModelCopy, NameQuota, Snapshot
 
 _ATTEMPTS = 50  # attempts to read a state with matching import positions, while others import rounds
 
@@ -47,7 +47,7 @@ class Copying:
         self._environment, self._store, self._compute = environment, environment.store, environment.compute
         self._limits, self._sessions = limits, sessions
 
-    async def clone(self, name: str, new: str, by: str | None) -> Described:
+    async def clone(self, name: str, new: str, by: str | None, quota: NameQuota | None = None) -> Described:
         """Create a model with the definition, changes and state of another; return the new model's description."""
         await self._check_free(new)
         _, source = await self._source(name)
@@ -55,7 +55,7 @@ class Copying:
         key = ModelKey(new, self._environment.new_id())
         model, copy = await self._compute.run(new, _copy_of, source, key, change)
         check_history(copy.history, model.history_weight, MOST_COPIES)
-        return await self._create(model, copy)
+        return await self._create(model, copy, quota)
 
     async def export(self, name: str) -> tuple[bytes | memoryview, ...]:
         """Return a model as a file, in parts. The shadows in it may lack rounds that arrived after they were read."""
@@ -69,7 +69,7 @@ class Copying:
             shadows = []
         return await self._compute.run(name, _exported, stored, source, shadows)
 
-    async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
+    async def import_(self, name: str, data: memoryview, by: str | None, quota: NameQuota | None = None) -> Described:
         """Create a model from a file, and return its description.
 
         Raises `ModelFileError` if the file is not intact, or `NewerFileError` if a newer version wrote it.
@@ -77,7 +77,7 @@ class Copying:
         await self._check_free(name)
         key, now = ModelKey(name, self._environment.new_id()), self._environment.now()
         copied = await self._compute.run(name, _imported, data, key, now, by, self._limits)
-        return await self._create(*copied)
+        return await self._create(*copied, quota)
 
     async def _check_free(self, name: str) -> None:
         if await self._store.get_model(name) is not None:
@@ -101,8 +101,10 @@ class Copying:
         detail = f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
         raise errors.StoreUnavailableError(detail)
 
-    async def _create(self, model: Model, copy: ModelCopy) -> Described:
+    async def _create(self, model: Model, copy: ModelCopy, quota: NameQuota | None) -> Described:
         now = self._environment.now()
+        if quota is not None:
+            await self._store.reserve_name(model.name, quota)
         if not await self._store.create_copy(model.key, copy, now):
             raise errors.ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)

@@ -12,7 +12,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -36,6 +36,18 @@ class WorkerMetrics:
             buckets=_LATENCIES,
             registry=self._registry,
         )
+        self._refusals = Counter(
+            "wager_key_refusals",
+            "Requests refused because a budget of their API key is used up.",
+            ("key_id", "budget"),
+            registry=self._registry,
+        )
+        self._compute = Counter(
+            "wager_key_compute_seconds",
+            "Processor time of the requests of API keys that have a budget of it.",
+            ("key_id",),
+            registry=self._registry,
+        )
         self._gathered: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * _NUMBERS)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -43,6 +55,14 @@ class WorkerMetrics:
         numbers = self._gathered[method if method in METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1
         numbers[-1] += seconds
+
+    def count_refusal(self, key_id: str, budget: str) -> None:
+        """Count a request that was refused because a budget of its key is used up."""
+        self._refusals.labels(key_id, budget).inc()
+
+    def count_compute(self, key_id: str, seconds: float) -> None:
+        """Count processor time that the requests of a key have used."""
+        self._compute.labels(key_id).inc(seconds)
 
     def flush(self) -> None:
         """Publish the counts, so that scrapes of any worker include them."""

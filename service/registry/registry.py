@@ -29,7 +29,7 @@ from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
 from service.store.capabilities import Store
 from service.store.stored_models import ListedModel, StoredModel, Version, digest_at, digests_of
-from service.store.values import Damage
+from service.store.values import Damage, NameQuota
 
 _ATTEMPTS = 20  # maximum attempts to change a model while others change it
 _MOST_NOTES = 10  # maximum damage notes in the description of a model
@@ -66,14 +66,19 @@ class ModelRegistry:
         self._environment, self._now, self._new_id = environment, environment.now, environment.new_id
         self._limits, self._forget = limits, forget
 
-    async def create(self, definition: ModelDefinition) -> Described:
-        """Create a model; return its description. Raise `ModelExistsError` if the name is taken."""
+    async def create(self, definition: ModelDefinition, quota: NameQuota | None = None) -> Described:
+        """Create a model; return its description.
+
+        Raise `ModelExistsError` if the name is taken, or `TooManyModelsError` if the quota allows no further model.
+        """
         policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(policies))
         run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
         cost += listed_sets(definition.learner) ** 2 * costs.DEFINITION_PAIR
         model, text, summary = await run(cost, definition.name, self._written, definition, self._new_id())
         now = self._now()
+        if quota is not None:
+            await self._store.reserve_name(definition.name, quota)
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
         changing.log_warnings(model)

@@ -1,4 +1,4 @@
-"""The tables of access control: API key records, and counts of requests."""
+"""The tables of access control: API key records, and counts of what keys use."""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -39,11 +39,27 @@ class RequestCount(NamedTuple):
     resets_in: int | None  # seconds until the window ends, at least 1; None if requests are left
 
 
-class RequestCounter(Protocol):
-    """Counts the requests of API keys with a rate limit."""
+class Spent(NamedTuple):
+    """The processor time of all requests of a key in the current minute."""
+
+    seconds: float
+    resets_in: float  # seconds until the minute ends
+
+
+class UsageCounter(Protocol):
+    """Counts what API keys with budgets use, in windows. Every method may raise `StoreError`."""
 
     async def count(self, key_id: str, limit: str) -> RequestCount:
-        """Count a request of a key against a limit such as `100/second`; raise `StoreError` if the store fails."""
+        """Count a request of a key against a limit such as `100/second`."""
+
+    async def spend(self, key_id: str, seconds: float) -> Spent:
+        """Add processor time that a key has used; return all of the current minute. 0 seconds only read it."""
+
+    async def open_bytes(self, key_id: str) -> int | None:
+        """Return the bytes that `note_open_bytes` noted within the last second, or None."""
+
+    async def note_open_bytes(self, key_id: str, sum_: int) -> None:
+        """Note, for all workers, the bytes of the open predictions of the key's models."""
 
 
 _Call = Callable[..., Awaitable[Any]]
@@ -84,11 +100,12 @@ class ApiKeyTable:
         return bool(await self._call("HDEL", keys.API_KEYS, key_id))
 
 
-_COUNT = (resources.files("service.store") / "lua" / "count_request.lua").read_text()
+_COUNT = (resources.files("service.store") / "lua" / "count_usage.lua").read_text()
+_MINUTE = 60
 
 
-class RateLimits:
-    """Implements `service.store.access_tables.RequestCounter`.
+class UsageCounters:
+    """Implements `service.store.access_tables.UsageCounter`.
 
     Args:
         command: sends one command to the store; raises `StoreError`.
@@ -106,10 +123,26 @@ class RateLimits:
         """
         item = _parse(limit)
         counter, window = f"{keys.RATE_LIMITS}:{item.key_for(key_id)}", item.get_expiry()
-        made, left_of_it = await self._command("EVAL", _COUNT, 1, counter, window)
+        made, left_of_it = await self._command("EVAL", _COUNT, 1, counter, window, 1)
         if made < item.amount:
             return RequestCount(item.amount, window, item.amount - made, None)
         return RequestCount(item.amount, window, max(item.amount - made, -1), max(1, math.ceil(left_of_it / 1000)))
+
+    async def spend(self, key_id: str, seconds: float) -> Spent:
+        """Add processor time that a key has used; return all of the current minute. 0 seconds only read it."""
+        microseconds = round(seconds * 1e6)
+        counter = f"{keys.RATE_LIMITS}:compute:{key_id}"
+        used, left_of_it = await self._command("EVAL", _COUNT, 1, counter, _MINUTE, microseconds)
+        return Spent(used / 1e6, max(left_of_it, 0) / 1000)
+
+    async def open_bytes(self, key_id: str) -> int | None:
+        """Return the bytes that `note_open_bytes` noted within the last second, or None."""
+        noted = await self._command("GET", f"{keys.RATE_LIMITS}:open:{key_id}")
+        return None if noted is None else int(noted)
+
+    async def note_open_bytes(self, key_id: str, sum_: int) -> None:
+        """Note, for all workers, the bytes of the open predictions of the key's models."""
+        await self._command("SET", f"{keys.RATE_LIMITS}:open:{key_id}", sum_, "PX", 1000)
 
 
 @lru_cache(maxsize=1024)

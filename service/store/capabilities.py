@@ -39,6 +39,7 @@ from service.store.values import (
     ModelCopy,
     ModelMemory,
     ModelStats,
+    NameQuota,
     PublishedStatistics,
     Seen,
     Snapshot,
@@ -51,6 +52,9 @@ from service.store.values import (
 
 class ModelTable(Protocol):
     """Creates, reads, changes and deletes models."""
+
+    async def reserve_name(self, name: str, quota: NameQuota) -> None:
+        """List the name of a model that is about to be created; raise `TooManyModelsError` if there are too many."""
 
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -83,8 +87,11 @@ class ModelTable(Protocol):
             StoreCorruptError: if the stored model is invalid.
         """
 
-    async def list_names(self, limit: int) -> list[str]:
-        """Return the first `limit` names of models, all if it is -1, sorted. Some of the models may be gone."""
+    async def list_names(self, limit: int, prefix: str = "") -> list[str]:
+        """Return the first `limit` names of models with a prefix, all if it is -1, sorted. Some models may be gone."""
+
+    async def sum_open_bytes(self, names: Sequence[str]) -> int:
+        """Return the bytes of the open predictions of some models. Those of a missing model have none."""
 
     async def list_flags(self, after: str, limit: int) -> list[str]:
         """Return the first `limit` names after `after` of the models with `ofrep.bulk`, sorted.

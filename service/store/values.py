@@ -174,6 +174,14 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
     return Damage(int(begin), int(end), entry, reason, False, at)
 
 
+class NameQuota(NamedTuple):
+    """How many models a key may have."""
+
+    glob: str  # the pattern of the names that count, in which `*` matches any characters
+    prefix: str  # the part before its first `*`
+    most: int
+
+
 class Due(StrEnum):
     """The lists of models that need background work, by the keys of their sorted sets.
 

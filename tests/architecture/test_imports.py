@@ -96,7 +96,7 @@ LIBRARIES = {
     "httpx2": "toolkit",
     # clocks, random numbers, environment: read at the top, and passed on
     "time": "service.app service.commands service.environment service.processes service.store.embedded toolkit "
-    "learners.estimators",
+    "learners.estimators service.compute service.api.middleware.metering",  # the last two measure, and decide nothing
     "os": "service.app service.commands service.environment service.processes service.store.embedded "
     "service.observability toolkit learners.kernel_cache learners.compilation",
     "random": "service.environment toolkit",

@@ -12,8 +12,11 @@ LIMIT = 2
 """Requests that the key METERED may make each second."""
 
 _OWNERS: dict[str, dict[str, Any]] = {
-    "crowd": {"scopes": ["admin"], "limit": "100000000/minute"},  # never met, but each request is counted
-    "metered": {"scopes": ["predict", "feedback"], "limit": f"{LIMIT}/second"},
+    "crowd": {
+        "scopes": ["admin"],
+        "budgets": {"requests": "100000000/minute"},
+    },  # never met, but each request is counted
+    "metered": {"scopes": ["predict", "feedback"], "budgets": {"requests": f"{LIMIT}/second"}},
     "reader": {"scopes": ["read"]},
     "revoked": {"scopes": ["admin"]},
 }

@@ -168,6 +168,7 @@ def _taken(driven: Driven) -> list[str]:
 
 LATER = {"invalid-api-key", "invalid-signature", "not-allowed", "slow-body", "rate-limited", "too-many-wrong-keys"}
 LATER |= {"not-activated", "foreign-origin", "unknown-host", "open-predictions-full"}
+LATER |= {"compute-spent", "open-bytes-spent"}
 
 
 @pytest.mark.parametrize("kind", every_kind(), ids=lambda kind: kind.slug)

@@ -17,8 +17,8 @@ def parsed(text: str) -> Samples:
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-async def scrape(client: httpx2.AsyncClient) -> Samples:
-    answer = await client.get("/metrics")
+async def scrape(client: httpx2.AsyncClient, headers: Mapping[str, str] | None = None) -> Samples:
+    answer = await client.get("/metrics", headers=headers)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     return parsed(answer.text)

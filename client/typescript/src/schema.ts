@@ -2276,6 +2276,52 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /** @description What the key may use. */
+            budgets: components["schemas"]["KeyBudgets"];
+            /** @description What it has used, for each budget that it has. */
+            used: components["schemas"]["KeyUsage"];
+        };
+        /**
+         * KeyBudgets
+         * @description The budgets of an API key. Null: no limit.
+         */
+        KeyBudgets: {
+            /**
+             * Requests
+             * @description Maximum rate of requests, such as `100/second`.
+             */
+            requests?: string | null;
+            /**
+             * Models
+             * @description Maximum number of models that the key allows. At this number, it creates no further ones.
+             */
+            models?: number | null;
+            /**
+             * Open Bytes
+             * @description Maximum bytes of the open predictions of these models. Above it, the key makes no further predictions.
+             */
+            open_bytes?: number | null;
+            /**
+             * Compute Seconds
+             * @description Maximum processor time that its requests take within a minute.
+             */
+            compute_seconds?: number | null;
+        };
+        /**
+         * KeyUsage
+         * @description What a key has used of its budgets. Null: it does not have this budget.
+         */
+        KeyUsage: {
+            /** Models */
+            models?: number | null;
+            /** Open Bytes */
+            open_bytes?: number | null;
+            /**
+             * Compute Seconds
+             * @description In the current minute, up to about a second ago.
+             * @example 1.5
+             */
+            compute_seconds?: number | null;
         };
         /**
          * LabelAnswer
@@ -4482,7 +4528,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `open-predictions-full`, `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `open-predictions-full`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4614,7 +4660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4764,7 +4810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4896,7 +4942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5415,7 +5461,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5547,7 +5593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5565,7 +5611,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `store-full` */
+            /** @description `store-full`, `too-many-models` */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5651,7 +5697,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5774,7 +5820,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5939,7 +5985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6057,7 +6103,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6170,7 +6216,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6323,7 +6369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6445,7 +6491,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6610,7 +6656,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6775,7 +6821,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6898,7 +6944,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7018,7 +7064,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7277,7 +7323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7430,7 +7476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7543,7 +7589,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7696,7 +7742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7723,7 +7769,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `store-full` */
+            /** @description `store-full`, `too-many-models` */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -7809,7 +7855,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7962,7 +8008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7980,7 +8026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `store-full` */
+            /** @description `store-full`, `too-many-models` */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -8097,7 +8143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8219,7 +8265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8335,7 +8381,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8448,7 +8494,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8563,7 +8609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8709,7 +8755,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8822,7 +8868,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8996,7 +9042,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9163,7 +9209,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9255,7 +9301,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9477,7 +9523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9618,7 +9664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `rate-limited`, `too-many-wrong-keys` */
+            /** @description `compute-spent`, `open-bytes-spent`, `rate-limited`, `too-many-wrong-keys` */
             429: {
                 headers: {
                     [name: string]: unknown;

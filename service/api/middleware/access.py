@@ -10,6 +10,7 @@ or `check_new_model`.
 
 import logging
 from contextvars import ContextVar
+from functools import partial
 from typing import NamedTuple
 
 from starlette.types import Scope
@@ -17,10 +18,13 @@ from starlette.types import Scope
 from service import errors, request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
-from service.access.keys import Caller, Names
+from service.access.keys import NO_BUDGETS, Caller, Names
+from service.access.usage import UsageMeter
+from service.api.middleware.in_flight import Place
 from service.api.responses.evaluation_failures import is_evaluation
 from service.error_messages.values import quoted
 from service.store.access_tables import RequestCount
+from service.store.values import NameQuota
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +92,14 @@ def check_new_model(name: str) -> None:
         )
 
 
+def own_quota() -> NameQuota | None:
+    """Return how many models the request's key may have; None for no limit."""
+    caller = _caller.get()
+    if caller is None or caller.budgets.models is None:
+        return None
+    return NameQuota(caller.names.glob, caller.names.prefix, caller.budgets.models)
+
+
 def caller_id() -> str | None:
     """Return the id of the request's key; None if no keys are required."""
     caller = _caller.get()
@@ -105,11 +117,14 @@ def own_names() -> Names:
     return _EVERY_NAME if caller is None else caller.names
 
 
-async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
+async def admit(
+    control: AccessControl | None, scope: Scope, need: Need, place: Place | None, limit: list[Header]
+) -> None:
     """Check the key of a request, note its caller for the handlers, and append the rate-limit headers to `limit`.
 
     If no keys are required (`control` is None), refuse only malformed keys: clients that send one are misconfigured.
-    Raises AccessError, StoreError or, if the key does not allow the path's model, ModelNotFoundError.
+    Raises AccessError, StoreError, OverloadedError if the key occupies too many places or, if the key does not allow
+    the path's model, ModelNotFoundError.
     """
     key = presented_key(scope)
     if control is None:
@@ -118,15 +133,25 @@ async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: 
         return
     try:
         caller = await _identify(control, key, scope)
-        if caller.limit is not None:
-            _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
+        _note(caller, control.meter)
+        if caller.budgets.requests is not None:
+            _check_count(await control.counter.count(caller.key_id, caller.budgets.requests), limit)
     except errors.StoreCorruptError as error:
         _log.error("the API keys in the store cannot be read: %s", error.detail)
         detail = "the API keys cannot be read; the log of the service has the cause"
         raise errors.StoreUnavailableError(detail) from None
-    request_context.note_key(caller.key_id)
-    _caller.set(caller)
     _check(caller, need, scope["path"])
+    if caller.budgets != NO_BUDGETS:
+        control.meter.check(caller, need.scope)
+    if place is not None:
+        place.claim(caller.key_id)
+
+
+def _note(caller: Caller, meter: UsageMeter) -> None:
+    """Note the caller for the handlers, the log and, if its processor time is limited, those that spend it."""
+    _caller.set(caller)
+    limited = caller.budgets.compute_seconds is not None
+    request_context.note_key(caller.key_id, partial(meter.charge, caller.key_id) if limited else None)
 
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:

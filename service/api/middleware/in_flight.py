@@ -1,10 +1,12 @@
 """Limits the requests in flight in a worker, so that accepted requests are answered.
 
 Requests that need no key have a separate, ten times smaller limit, so that clients without a key cannot block the
-others. At the limit, a new request replaces the one waiting longest for its body, so that slow bodies block nobody.
+others. One key gets at most half of the places, so that it cannot block other keys. At the limit, a new request
+replaces the one waiting longest for its body, so that slow bodies block nobody.
 """
 
 import asyncio
+from collections import Counter
 
 from starlette.exceptions import HTTPException
 
@@ -44,6 +46,7 @@ class Places:
     def __init__(self, most: int) -> None:
         self.most = most
         self.taken = 0
+        self.by_key = Counter[str]()
         self.waiting: dict[Place, None] = {}
 
     def have_room(self) -> bool:
@@ -60,13 +63,22 @@ class Places:
 class Place:
     """The place of one request. While the request waits for its body, a newer one may take the place."""
 
-    __slots__ = ("_places", "_task", "is_lost")
+    __slots__ = ("_key_id", "_places", "_task", "is_lost")
 
     def __init__(self, places: Places) -> None:
         self._places = places
         places.taken += 1
+        self._key_id: str | None = None
         self._task: asyncio.Task[None] | None = None
         self.is_lost = False
+
+    def claim(self, key_id: str) -> None:
+        """Note whose place it is. Raises OverloadedError if the requests of this key occupy half of the places."""
+        most = (self._places.most + 1) // 2
+        if self._places.by_key[key_id] >= most:
+            raise OverloadedError(f"the API key has {most:,} requests in flight in this worker, the maximum")
+        self._places.by_key[key_id] += 1
+        self._key_id = key_id
 
     def wait(self) -> None:
         """Note that the current task waits for the body of its request."""
@@ -80,6 +92,10 @@ class Place:
     def free(self) -> None:
         """Free the place for another request."""
         self._places.taken -= 1
+        if self._key_id is not None:
+            self._places.by_key[self._key_id] -= 1
+            if not self._places.by_key[self._key_id]:
+                del self._places.by_key[self._key_id]
         self.keep()
 
     def lose(self) -> None:

@@ -77,6 +77,8 @@ class Observer:
         # The route is a path template without /v1, so metrics have few labels. Status 499: no response began.
         status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
+        if notes.refused_by is not None and notes.key_id is not None:
+            self._metrics.count_refusal(notes.key_id, notes.refused_by)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return
         if notes.model is None and route.startswith("/models/") and _is_name(scope["path_params"].get("name", "")):

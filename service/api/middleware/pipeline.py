@@ -3,7 +3,8 @@
 1. The observer assigns a request id, completes the headers of the response, and counts and logs the request at the end.
 2. CORS, if any origins are listed, answers their preflight requests and allows their pages to read responses.
 3. Admission refuses, in this order: if no API keys are required, requests from other sites' pages; requests above the
-   limit in flight; requests without a sufficient key; and requests with a body that is too large or too slow.
+   limit in flight; requests without a sufficient key, or above its budgets; and requests with a body that is too large
+   or too slow.
 
 Middleware that is added to the application later encloses all of them.
 """
@@ -21,6 +22,7 @@ from service.access.key_admin import AccessControl
 from service.api.middleware.access import Header, admit, need_of
 from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import LOST, InFlight
+from service.api.middleware.metering import metered
 from service.api.middleware.observer import Observer
 from service.api.middleware.origins import Cors, OwnPages
 from service.api.responses.problems import answer_to, answer_to_http, internal_error
@@ -69,14 +71,16 @@ class Admission:
                 need = need_of(scope["method"], scope["path"])
                 place = self._in_flight.take(scope["path"], open_path=need is None)
                 if need is not None:
-                    await admit(self._access, scope, need, limit)
+                    await admit(self._access, scope, need, place, limit)
                 receive = await self._bodies.limit(scope, receive, place)
             except (AccessError, ModelNotFoundError, OverloadedError, StoreError) as error:
                 refusal = answer_to(error)
             except HTTPException as error:
                 refusal = answer_to_http(error)
             answer = self._app if refusal is None else refusal
-            await answer(scope, receive, _with_headers(send, limit) if limit else send)
+            answering = answer(scope, receive, _with_headers(send, limit) if limit else send)
+            charge = _charge()
+            await (answering if charge is None else metered(answering, charge))
         except asyncio.CancelledError:
             if place is None or not place.is_lost:
                 raise
@@ -89,6 +93,11 @@ class Admission:
 def _has_begun() -> bool:
     notes = request_context.current.get()
     return notes is not None and bool(notes.status)
+
+
+def _charge() -> Callable[[float], None] | None:
+    notes = request_context.current.get()
+    return None if notes is None else notes.charge
 
 
 def _with_headers(send: Send, more: Sequence[Header]) -> Send:

@@ -65,6 +65,8 @@ def problem_of_validation(
 
 def answer_to(error: errors.WagerError) -> JSONResponse:
     """Return the response to an error."""
+    if isinstance(error, errors.BudgetError):
+        request_context.note_refusal(error.budget)
     return _response(problem_of(error), _headers(error))
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from service import errors
-from service.api.middleware.access import caller_id, check_new_model
+from service.api.middleware.access import caller_id, check_new_model, own_quota
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses, wrong_media_type
 from service.api.responses.routes import StrictRoute
@@ -130,8 +130,8 @@ def _add_clone(routes: APIRouter, copying: Copying) -> None:
         status_code=201,
         response_model=ModelAnswer,
         responses=responses(
-            *(errors.ModelExistsError, errors.TooManyChangesError, errors.LearnerNotReadyError),
-            *errors.WRITING_ERRORS,
+            *(errors.ModelExistsError, errors.TooManyModelsError, errors.TooManyChangesError),
+            *(errors.LearnerNotReadyError, *errors.WRITING_ERRORS),
         ),
     )
     async def clone_model(name: Name, request: CloneRequest) -> Described:
@@ -141,7 +141,7 @@ def _add_clone(routes: APIRouter, copying: Copying) -> None:
         shadows are not copied.
         """
         check_new_model(request.name)
-        return await copying.clone(name, request.name, caller_id())
+        return await copying.clone(name, request.name, caller_id(), own_quota())
 
 
 def _add_export(routes: APIRouter, copying: Copying) -> None:
@@ -172,7 +172,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         responses=responses(
             errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
             *(errors.ModelExistsError, errors.ModelFileError, errors.NewerFileError, errors.TooManyChangesError),
-            *(errors.ModelTooLargeError, errors.ModelTooCostlyError, errors.StoreFullError),
+            *(errors.ModelTooLargeError, errors.ModelTooCostlyError, errors.StoreFullError, errors.TooManyModelsError),
         ),
         openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},
     )
@@ -186,7 +186,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _BYTES:
             raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:
-            created = await copying.import_(name, file, caller_id())
+            created = await copying.import_(name, file, caller_id(), own_quota())
         return await answer_with(
             request, created.answer, 201, created_headers(created, request.scope.get("root_path", ""))
         )

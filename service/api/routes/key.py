@@ -6,12 +6,22 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from service.access.keys import SCOPES, Scope
+from service.access.key_admin import AccessControl
+from service.access.keys import NO_BUDGETS, SCOPES, KeyBudgets, Scope
 from service.api.middleware.access import current_caller
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
 from service.registry.round_log import moment
 from service.schemas.models import Answer
+
+
+class KeyUsage(Answer):
+    """What a key has used of its budgets. Null: it does not have this budget."""
+
+    models: int | None = None
+    open_bytes: int | None = None
+    compute_seconds: Annotated[float | None, Field(examples=[1.5])] = None
+    """In the current minute, up to about a second ago."""
 
 
 class KeyAnswer(Answer):
@@ -25,20 +35,32 @@ class KeyAnswer(Answer):
     """The key allows the models whose names match this pattern, in which `*` matches any number of characters."""
     expires_at: Annotated[datetime | None, Field(examples=[None])]
     """When the key expires; null for never."""
+    budgets: KeyBudgets
+    """What the key may use."""
+    used: KeyUsage
+    """What it has used, for each budget that it has."""
 
 
-def router() -> APIRouter:
-    """Return the route of the request's key."""
+def router(access: AccessControl | None) -> APIRouter:
+    """Return the route of the request's key; `access` is None if no keys are required."""
     routes = APIRouter(tags=["operations"], route_class=StrictRoute)
 
     @routes.get("/key", responses=responses())
     async def read_key() -> KeyAnswer:
         """Return what the API key of the request may do. Any valid key may ask, whatever its scopes."""
         caller = current_caller()
-        if caller is None:
-            return KeyAnswer(id=None, scopes=list(SCOPES), models="*", expires_at=None)
-        ends, scopes = caller.record.expires_at, [scope for scope in SCOPES if scope in caller.scopes]
-        expires_at = None if ends is None else moment(ends)
-        return KeyAnswer(id=caller.key_id, scopes=scopes, models=caller.names.glob, expires_at=expires_at)
+        if caller is None or access is None:
+            return KeyAnswer(
+                id=None, scopes=list(SCOPES), models="*", expires_at=None, budgets=NO_BUDGETS, used=KeyUsage()
+            )
+        ends = caller.record.expires_at
+        return KeyAnswer(
+            id=caller.key_id,
+            scopes=[scope for scope in SCOPES if scope in caller.scopes],
+            models=caller.names.glob,
+            expires_at=None if ends is None else moment(ends),
+            budgets=caller.budgets,
+            used=KeyUsage(**await access.meter.used(caller)),
+        )
 
     return routes

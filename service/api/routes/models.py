@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from service import errors
-from service.api.middleware.access import caller_id, check_new_model, own_names
+from service.api.middleware.access import caller_id, check_new_model, own_names, own_quota
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.routes import JsonRoute, StrictRoute
@@ -84,13 +84,14 @@ def _creation(registry: ModelRegistry) -> APIRouter:
         response_model=schemas.ModelAnswer,
         responses=responses(
             *(errors.ModelExistsError, errors.LabelsOrActionsError, errors.ActionLearnerError, errors.StoreFullError),
-            *(errors.MissingFieldError, errors.UnknownLabelError, errors.NamespaceError, *errors.LEARNER_ERRORS),
+            *(errors.TooManyModelsError, errors.MissingFieldError, errors.UnknownLabelError, errors.NamespaceError),
+            *errors.LEARNER_ERRORS,
         ),
     )
     async def create_model(definition: schemas.ModelDefinition) -> Described:
         """Create a model. The ETag identifies its definition; `PATCH` needs it."""
         check_new_model(definition.name)
-        return await registry.create(definition)
+        return await registry.create(definition, own_quota())
 
     return routes
 

@@ -1,4 +1,4 @@
-"""Opens the store of models, API keys and request counts, which share their connections."""
+"""Opens the store of models, API keys and counts of their usage, which share their connections."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
-from service.store.access_tables import ApiKeyTable, KeyTable, RateLimits, RequestCounter
+from service.store.access_tables import ApiKeyTable, KeyTable, UsageCounter, UsageCounters
 from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
@@ -60,7 +60,7 @@ class OpenStore(NamedTuple):
 
     store: Store
     api_keys: KeyTable
-    request_counter: RequestCounter
+    usage_counter: UsageCounter
 
 
 def open_store(
@@ -84,4 +84,4 @@ def open_store(
     """
     redis = RedisStore(url, timeout, tls, replicas, max_open_bytes)
     store = traced(redis) if tracing else redis
-    return OpenStore(store, ApiKeyTable(redis.command), RateLimits(redis.command))
+    return OpenStore(store, ApiKeyTable(redis.command), UsageCounters(redis.command))

@@ -15,6 +15,7 @@ from typing import Any
 
 from redis import exceptions
 
+from service.error_messages.values import quoted
 from service.errors import (
     ModelNotFoundError,
     NewerVersionError,
@@ -25,6 +26,7 @@ from service.errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    TooManyModelsError,
 )
 from service.prediction_id import PredictionId
 from service.store import keys
@@ -78,6 +80,7 @@ from service.store.values import (
     ModelCopy,
     ModelMemory,
     ModelStats,
+    NameQuota,
     PublishedStatistics,
     Seen,
     Snapshot,
@@ -106,6 +109,8 @@ _MOST_RANKED = 10_000
 """Maximum models in the ranking by traffic: the upper bound of WAGER_METRICS_MAX_MODELS."""
 _COUNTED_AT_ONCE = 2_000
 """Maximum number of arguments, names and counts together, in one call of count_traffic.lua."""
+_SUMMED_AT_ONCE = 64
+"""Models whose open predictions are summed together."""
 _MEASURED_SAMPLES = 100
 """Elements sampled per key to estimate its memory."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
@@ -121,6 +126,8 @@ _IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
 _FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
 _COUNT_TRAFFIC = script("count_traffic")
 _MEASURE = script("measure")
+_RESERVE_NAME = script("reserve_name")
+_SUM_OPEN = script("counts", "open_bytes", "sum_open")
 _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
@@ -165,6 +172,11 @@ class RedisStore(Store):
         self._max_open_bytes = int(max_open_bytes)  # redis-py refuses subclasses of int
         socket = parse_store_url(url).path
         self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # exists if the store is embedded
+
+    async def reserve_name(self, name: str, quota: NameQuota) -> None:
+        if not await self._run(_RESERVE_NAME, [keys.MODELS], [name, *quota]):
+            detail = f"the API key may have at most {quota.most:,} models {quoted(quota.glob)}; delete one of them"
+            raise TooManyModelsError(detail, "name")
 
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -234,9 +246,17 @@ class RedisStore(Store):
     async def list_model(self, name: str) -> ListedModel | None:
         return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
 
-    async def list_names(self, limit: int) -> list[str]:
-        names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
+    async def list_names(self, limit: int, prefix: str = "") -> list[str]:
+        begin, end = f"[{prefix}", f"[{prefix}\x7f"  # which sorts after every character of a name
+        names = await self._call("ZRANGE", keys.MODELS, begin, end, "BYLEX", "LIMIT", 0, limit)
         return [name.decode() for name in names if name.isascii()]
+
+    async def sum_open_bytes(self, names: Sequence[str]) -> int:
+        sum_ = 0
+        for start in range(0, len(names), _SUMMED_AT_ONCE):
+            some = names[start : start + _SUMMED_AT_ONCE]
+            sum_ += sum(await asyncio.gather(*(self._run(_SUM_OPEN, [keys.model(name)], ()) for name in some)))
+        return sum_
 
     async def list_flags(self, after: str, limit: int) -> list[str]:
         start = f"({after}" if after else "-"

@@ -131,7 +131,7 @@ async def _bad_keys(play: Play, keys: KeyAdmin, short: str, asks: str) -> None:
     await play.send("GET", path, authorization=short)
     await play.wait(120.0)
     await play.send("GET", path, headers=bearer(short))
-    limited = await keys.create("limited", ["read"], limit="2/day")
+    limited = await keys.create("limited", ["read"], budgets={"requests": "2/day"})
     for _ in range(4):
         await play.send("GET", path, headers=bearer(limited))
     for number in range(22):

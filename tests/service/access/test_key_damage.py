@@ -128,7 +128,8 @@ async def test_keys_in_a_value_of_another_type_are_unavailable(
 
 @pytest.mark.parametrize("counter", ["a list", "text"])
 async def test_a_damaged_count_of_requests_stops_its_key_only(site: Site, store_url: str, counter: str) -> None:
-    limited, other = await site.keys.create("x", ["read"], limit="5/minute"), await site.keys.create("x", ["read"])
+    limited = await site.keys.create("x", ["read"], budgets={"requests": "5/minute"})
+    other = await site.keys.create("x", ["read"])
     assert (await site.client.get("/learners", headers=bearer(limited))).status_code == 200
     with raw(store_url) as store:
         (name,) = [each for each in store.scan_iter(f"{keys.RATE_LIMITS}*", 10_000) if limited.id.encode() in each]

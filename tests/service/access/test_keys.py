@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ByteSize
 
 from service.access.key_admin import KeyAdmin
-from service.access.keys import MOST_WRONG_KEYS, WINDOW_SECONDS, Caller, Gatekeeper, KeyRecord, Names, WrongKeys
+from service.access.keys import (
+    MOST_WRONG_KEYS,
+    WINDOW_SECONDS,
+    Caller,
+    Gatekeeper,
+    KeyBudgets,
+    KeyRecord,
+    Names,
+    WrongKeys,
+)
 from service.errors import InvalidInputError, NotFoundError, StoreUnavailableError, UnauthenticatedError
 from service.store.access_tables import ApiKeyTable, KeyTable
 from service.store.redis.redis_store import RedisStore
@@ -99,7 +109,9 @@ async def test_the_cache_is_bounded(gatekeeper: Gatekeeper) -> None:
 
 
 async def test_both_keys_work_during_a_rotation(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
-    old = await admin.create("shop", ["read", "predict"], "shop-*", "5/minute", 1000.0)
+    old = await admin.create(
+        "shop", ["read", "predict"], "shop-*", 1000.0, {"requests": "5/minute", "open_bytes": "1KiB"}
+    )
     clock.now += 100.0
     new = await admin.rotate(old.id, 60.0)
     assert (await admits(gatekeeper, old.text), await admits(gatekeeper, new.text)) == (True, True)
@@ -109,7 +121,8 @@ async def test_both_keys_work_during_a_rotation(admin: KeyAdmin, gatekeeper: Gat
     assert after is not None
     assert before.expires_at == START + 160.0
     assert after.expires_at == START + 1100.0
-    assert (after.name, after.scopes, after.models, after.limit) == ("shop", ["read", "predict"], "shop-*", "5/minute")
+    assert (after.name, after.scopes, after.models) == ("shop", ["read", "predict"], "shop-*")
+    assert after.budgets == KeyBudgets(requests="5/minute", open_bytes=ByteSize(1024))
     assert after.digest != before.digest
     clock.now += 60.0
     assert (await admits(gatekeeper, old.text), await admits(gatekeeper, new.text)) == (False, True)
@@ -139,7 +152,10 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
 
 @pytest.mark.parametrize(("field", "value"), [
     ("name", ""), ("scopes", []), ("scopes", ["write"]), ("scopes", ["read", "read"]), ("models", "shop/*"),
-    ("models", ""), ("models", "[a-z]*"), ("limit", "0/second"), ("limit", "many"), ("limit", "1/second; 5/hour"),
+    ("models", ""), ("models", "[a-z]*"), ("budgets", {"requests": "0/second"}),
+    ("budgets", {"requests": "many"}), ("budgets", {"requests": "1/second; 5/hour"}), ("budgets", {"models": 0}),
+    ("budgets", {"open_bytes": 0}), ("budgets", {"open_bytes": "much"}), ("budgets", {"compute_seconds": 0.0}),
+    ("budgets", {"compute_seconds": float("nan")}), ("budgets", {"patience": 1}),
     ("expires_in", float("inf")), ("expires_in", float("nan")),
 ])  # fmt: skip
 async def test_an_invalid_key_is_not_created(admin: KeyAdmin, table: MemoryTable, field: str, value: Any) -> None:

@@ -51,8 +51,8 @@ def client_of(app: Any) -> httpx2.AsyncClient:
 
 async def test_requests_over_the_limit_of_a_key_are_refused(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
     limited, other = (
-        await admin.create("x", ["read"], limit="3/hour"),
-        await admin.create("y", ["read"], limit="3/hour"),
+        await admin.create("x", ["read"], budgets={"requests": "3/hour"}),
+        await admin.create("y", ["read"], budgets={"requests": "3/hour"}),
     )
     for left in (2, 1, 0):
         response = await guarded.get("/learners", headers=bearer(limited))
@@ -71,7 +71,7 @@ async def test_requests_over_the_limit_of_a_key_are_refused(guarded: httpx2.Asyn
 
 
 async def test_workers_share_the_count_of_a_key(store_url: str, admin: KeyAdmin) -> None:
-    key = await admin.create("x", ["read"], limit="2/day")
+    key = await admin.create("x", ["read"], budgets={"requests": "2/day"})
     async with worker(store_url, auth="required") as one, worker(store_url, auth="required") as other:
         assert (await one.post("/models", json={}, headers=bearer(key))).status_code == 403
         assert (await other.get("/learners", headers=bearer(key))).status_code == 200
@@ -81,7 +81,7 @@ async def test_workers_share_the_count_of_a_key(store_url: str, admin: KeyAdmin)
 async def test_a_key_works_again_in_the_next_window(
     guarded: httpx2.AsyncClient, admin: KeyAdmin, store_url: str
 ) -> None:
-    key = await admin.create("x", ["read"], limit="1/minute")
+    key = await admin.create("x", ["read"], budgets={"requests": "1/minute"})
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 200
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 429
     with redis.Redis.from_url(store_url) as raw:

@@ -554,7 +554,7 @@ async def test_a_key_evaluates_its_own_flags(store_url: str, name: str) -> None:
                 == mine
             )
             failure_of(await client.post(FLAGS, json={}, headers=wrong), status, "GENERAL")
-        slow = bearer(await admin_of_keys.create("slow", ["predict"], limit="1/day"))
+        slow = bearer(await admin_of_keys.create("slow", ["predict"], budgets={"requests": "1/day"}))
         await client.post(FLAGS, json={}, headers=slow)
         refused = await client.post(f"{FLAGS}/{mine}", json={}, headers=slow)
         assert failure_of(refused, 429, "GENERAL")["key"] == mine

@@ -285,11 +285,12 @@ def test_keys_work_in_a_running_service(tmp_path: Path) -> None:
             return httpx2.get(f"{served.url}/learners", headers={"Authorization": f"Bearer {key}"}).status_code
 
         assert status("none") == 401
-        issued = wager_keys("create", "the tests", "--scope", "read", "--models", "a*", "--limit", "9/hour")
+        budgets = "--max-requests", "9/hour", "--max-open-bytes", "2KB"
+        issued = wager_keys("create", "the tests", "--scope", "read", "--models", "a*", *budgets)
         key, key_id = issued.stdout.strip(), id_of(issued)
         assert status(key) == 200
-        listed = wager_keys("list").stdout
-        assert [row.split() for row in listed.splitlines()][1] == [key_id, "the", "tests", "read", "a*", "9/hour"]
+        listed, shown = wager_keys("list").stdout, "requests=9/hour,open_bytes=2000"
+        assert [row.split() for row in listed.splitlines()][1] == [key_id, "the", "tests", "read", "a*", shown]
         assert key.rpartition("_")[2] not in listed
         successor = wager_keys("rotate", key_id, "--overlap-hours", "1").stdout.strip()
         assert (status(key), status(successor)) == (200, 200)
@@ -315,11 +316,11 @@ def test_a_webhook_secret_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_names_the_invalid_option() -> None:
-    for option, value in [("--scope", "write"), ("--models", "a/b"), ("--limit", "some")]:
+    for option, value in [("--scope", "write"), ("--models", "a/b"), ("--max-requests", "some"), ("--max-models", "0")]:
         arguments = {"--scope": "read"} | {option: value}
         result = wager_keys("create", "x", *(word for pair in arguments.items() for word in pair))
         assert (result.exit_code, result.stdout) == (EXIT_REFUSED, "")
-        assert option.strip("-") in result.stderr
+        assert option.removeprefix("--").removeprefix("max-") in result.stderr
     for command in ("rotate", "revoke"):
         result = wager_keys(command, "0" * 12)
         assert result.exit_code == EXIT_REFUSED

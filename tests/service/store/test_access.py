@@ -12,11 +12,11 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.access_tables import ApiKeyTable, RateLimits
+from service.store.access_tables import ApiKeyTable, UsageCounters
 from service.store.connections.addresses import TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel
-from service.store.values import Damage, Due, Feedback, FeedbackStatus, PublishedStatistics, Snapshot
+from service.store.values import Damage, Due, Feedback, FeedbackStatus, NameQuota, PublishedStatistics, Snapshot
 from tests.certificates import Certificates, make_certificates
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until
@@ -40,6 +40,8 @@ async def use_every_operation(store: RedisStore) -> None:
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
     assert isinstance((await store.list_models([KEY.name]))[0], ListedModel)
     assert await store.keep_summary(KEY, "{}")
+    await store.reserve_name(KEY.name, NameQuota("*", "", 1))
+    assert await store.sum_open_bytes([KEY.name]) == 0
     assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3, 2)) == 2
     assert ((await Scenario(store, KEY).figures()).statistics, await store.list_names(10)) == (b"tally", [KEY.name])
     await store.note_backup(NOW)
@@ -56,12 +58,16 @@ async def use_every_operation(store: RedisStore) -> None:
     assert {block.id for block in await Scenario(store, KEY).blocks()} == {"a", "b"}
     assert await store.delete_model(KEY.name)
     await use_closing_operations(store)
-    table, limits = ApiKeyTable(store.command), RateLimits(store.command)
+    table, limits = ApiKeyTable(store.command), UsageCounters(store.command)
     assert await table.add("0" * 12, b"record")
     assert await table.replace("0" * 12, b"another")
     assert (await table.get("0" * 12), await table.all()) == (b"another", {"0" * 12: b"another"})
     assert await table.remove("0" * 12)
     assert [(await limits.count("0" * 12, "1/hour")).left for _ in range(2)] == [0, -1]
+    assert [(await limits.spend("0" * 12, seconds)).seconds for seconds in (0.5, 0.25, 0.0)] == [0.5, 0.75, 0.75]
+    assert await limits.open_bytes("0" * 12) is None
+    await limits.note_open_bytes("0" * 12, 7)
+    assert await limits.open_bytes("0" * 12) == 7
 
 
 async def use_closing_operations(store: RedisStore) -> None:

@@ -101,7 +101,7 @@ async def test_keys_limits_and_metrics_span_a_cluster(small_cluster: Cluster) ->
     async with open_store(small_cluster.url, 2.0) as store:
         key_admin = key_admin_at(ApiKeyTable(store.command), Clock())
         admin = await key_admin.create("the tests", ["admin"])
-        limited = await key_admin.create("the tests", ["predict"], limit="3/hour")
+        limited = await key_admin.create("the tests", ["predict"], budgets={"requests": "3/hour"})
         async with worker(small_cluster.url, auth="required", metrics_models=",".join(NAMES)) as client:
             for name in NAMES:
                 made = await client.post("/models", json=definition(name), headers=bearer(admin))

@@ -1,0 +1,120 @@
+"""What API keys use of their budgets, and the refusal of those that have used one up.
+
+The store counts requests and models, exactly, for all workers. A worker counts processor time itself, tells the store
+once a second, and then also reads how many bytes the open predictions of the key's models have. So a key may exceed
+these two budgets, by what all workers do for it within about a second.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+
+from service.access.keys import Caller, Scope
+from service.errors import ComputeSpentError, OpenBytesSpentError, StoreError
+from service.store.access_tables import UsageCounter
+from service.store.capabilities import ModelTable
+
+_log = logging.getLogger(__name__)
+
+_KEPT_SECONDS = 60.0  # for which a worker follows a key after its last request
+
+
+class _Use:
+    """What a worker knows about one key."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.asked_at = 0.0  # of the last request, on the monotonic clock
+        self.unreported = 0.0  # seconds of processor time that the store does not know
+        self.reported = 0.0  # seconds of all workers, in the minute that ends at `resets_at`
+        self.resets_at = -math.inf
+        self.open_bytes = 0
+
+
+class UsageMeter:
+    """Follows the keys with budgets that ask one worker.
+
+    Args:
+        models: the models of all keys.
+        counter: counts the usage of all workers.
+        now: returns seconds on a monotonic clock.
+        note: gets the id of a key and the processor time that it has used since the last call, in seconds.
+    """
+
+    def __init__(
+        self,
+        models: ModelTable,
+        counter: UsageCounter,
+        now: Callable[[], float],
+        note: Callable[[str, float], None],
+    ) -> None:
+        self._models, self._counter, self._now, self._note = models, counter, now, note
+        self._uses: dict[str, _Use] = {}
+
+    def check(self, caller: Caller, scope: Scope | None) -> None:
+        """Raise `ComputeSpentError` or, before predictions, `OpenBytesSpentError` if a budget is used up."""
+        now, budgets = self._now(), caller.budgets
+        use = self._uses.setdefault(caller.key_id, _Use(caller))
+        use.caller, use.asked_at = caller, now
+        if budgets.compute_seconds is not None and _spent(use, now) >= budgets.compute_seconds:
+            detail = f"the API key has used its {budgets.compute_seconds:g} s of processor time for this minute"
+            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, use.resets_at - now)))
+        if scope == "predict" and budgets.open_bytes is not None and use.open_bytes > budgets.open_bytes:
+            detail = f"the open predictions of the API key's models have more than {budgets.open_bytes:,} bytes"
+            raise OpenBytesSpentError(f"{detail}; feedback and expiry make room")
+
+    def charge(self, key_id: str, seconds: float) -> None:
+        """Count processor time that a request of a key has used."""
+        if (use := self._uses.get(key_id)) is not None:
+            use.unreported += seconds
+
+    async def run(self) -> None:
+        """Exchange what all keys have used with the store. Errors of the store are only logged."""
+        self._uses = {
+            key_id: use
+            for key_id, use in self._uses.items()
+            if use.unreported or self._now() < use.asked_at + _KEPT_SECONDS
+        }
+        try:
+            await asyncio.gather(*map(self._exchange, self._uses.values()))
+        except StoreError as error:  # the next run tries again
+            _log.warning("counting what API keys use: %s", error.detail)
+
+    async def _exchange(self, use: _Use) -> None:
+        caller = use.caller
+        if caller.budgets.compute_seconds is not None:
+            seconds = use.unreported
+            spent = await self._counter.spend(caller.key_id, seconds)
+            use.unreported -= seconds
+            self._note(caller.key_id, seconds)
+            use.reported, use.resets_at = spent.seconds, self._now() + spent.resets_in
+        if caller.budgets.open_bytes is not None:
+            use.open_bytes = await self._open_bytes(caller)
+
+    async def used(self, caller: Caller) -> dict[str, float]:
+        """Return what a key has used of each of its budgets but that of requests, by the names of the budgets."""
+        used, budgets = dict[str, float](), caller.budgets
+        if budgets.models is not None:
+            used["models"] = len(await self._names(caller))
+        if budgets.open_bytes is not None:
+            used["open_bytes"] = await self._open_bytes(caller)
+        if budgets.compute_seconds is not None:
+            used["compute_seconds"] = (await self._counter.spend(caller.key_id, 0.0)).seconds
+        return used
+
+    async def _open_bytes(self, caller: Caller) -> int:
+        """Return the bytes of the open predictions of all models that a key allows, as of the last second."""
+        if (noted := await self._counter.open_bytes(caller.key_id)) is not None:
+            return noted
+        sum_ = await self._models.sum_open_bytes(await self._names(caller))
+        await self._counter.note_open_bytes(caller.key_id, sum_)
+        return sum_
+
+    async def _names(self, caller: Caller) -> list[str]:
+        return [name for name in await self._models.list_names(-1, caller.names.prefix) if name in caller.names]
+
+
+def _spent(use: _Use, now: float) -> float:
+    """Return the seconds of processor time in the current minute, as far as this worker knows."""
+    return use.unreported + (use.reported if now < use.resets_at else 0.0)

@@ -1,0 +1,287 @@
+"""The laws of budgets: each of them stops its key, and no other, and gives way when there is room again."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Generator
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.access.key_admin import IssuedKey, KeyAdmin
+from service.access.keys import Caller, KeyRecord
+from service.access.usage import UsageMeter
+from service.api.middleware.in_flight import InFlight
+from service.api.middleware.metering import metered
+from service.errors import ComputeSpentError, OpenBytesSpentError, OverloadedError, StoreUnavailableError
+from service.store import keys
+from service.store.access_tables import ApiKeyTable, UsageCounters
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
+from tests.service.keyed import bearer, key_admin_at
+from tests.service.metrics import scrape, value
+from tests.service.sample_models import definition
+from tests.service.store.calls import open_store
+from tests.service.store.samples import NOW, WINDOW
+from tests.service.store.test_open_bytes import blocks_of
+from tests.service.workers import Clock, worker
+
+MINUTE = 60.0
+
+
+@pytest.fixture
+def admin(store: RedisStore) -> KeyAdmin:
+    return key_admin_at(ApiKeyTable(store.command))
+
+
+async def caller_of(admin: KeyAdmin, key: IssuedKey) -> Caller:
+    record = (await admin.all())[key.id]
+    assert isinstance(record, KeyRecord)
+    return Caller(key.id, record)
+
+
+class Meters:
+    """Two workers' meters over one store, whose clocks the test moves."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self.clock = Clock(0.0)
+        self.noted: list[tuple[str, float]] = []
+        self._store, self.counter = store, UsageCounters(store.command)
+        self.both = [self._meter(), self._meter()]
+
+    def _meter(self) -> UsageMeter:
+        return UsageMeter(self._store, self.counter, self.clock, lambda *each: self.noted.append(each))
+
+    async def run(self, caller: Caller) -> None:
+        """Let a second pass in both workers."""
+        await self._store.command("DEL", f"{keys.RATE_LIMITS}:open:{caller.key_id}")
+        for each in self.both:
+            await each.run()
+
+
+# --- models
+
+
+async def create(client: httpx2.AsyncClient, key: IssuedKey, name: str) -> httpx2.Response:
+    return await client.post("/models", json=definition(name), headers=bearer(key))
+
+
+@pytest.mark.parametrize(
+    ("glob", "own", "others"),
+    [
+        ("team-*", ["team-a", "team-b"], ["tea-c", "team", "teamz"]),
+        ("*", ["any-a", "any.b"], []),
+        ("a.b-*-x", ["a.b--x", "a.b-c-x"], ["a.b-c-y", "a_b-c-x", "a.bb-x"]),
+    ],
+)
+async def test_a_key_has_at_most_its_models(empty: str, glob: str, own: list[str], others: list[str]) -> None:
+    async with open_store(empty) as store, worker(empty, auth="required", key_cache_seconds=0.0) as client:
+        admin = key_admin_at(ApiKeyTable(store.command))
+        everything, key = (
+            await admin.create("a", ["admin"]),
+            await admin.create("t", ["admin"], glob, None, {"models": 2}),
+        )
+        for name in others:
+            assert (await create(client, everything, name)).status_code == 201
+        for name in own:
+            assert (await create(client, key, name)).status_code == 201
+        assert (await create(client, key, own[0])).status_code == 409
+        third = glob.replace("*", "third")
+        clone = client.post(f"/models/{own[0]}/clone", json={"name": third}, headers=bearer(key))
+        file = (await client.get(f"/models/{own[0]}/export", headers=bearer(key))).content
+        octets = bearer(key) | {"Content-Type": "application/octet-stream"}
+        copy = client.post(f"/models/{third}/import", content=file, headers=octets)
+        for refused in (await create(client, key, third), await clone, await copy):
+            problem = refused.json()
+            assert (refused.status_code, problem["type"]) == (507, "urn:wager:problem:too-many-models")
+            assert problem["field"] == "name"
+        assert (await client.get(f"/models/{third}", headers=bearer(everything))).status_code == 404
+        assert (await client.get("/key", headers=bearer(key))).json()["used"]["models"] == 2
+        assert (
+            value(await scrape(client, bearer(everything)), "wager_key_refusals_total", key_id=key.id, budget="models")
+            == 3
+        )
+        await client.delete(f"/models/{own[1]}", headers=bearer(key))
+        assert (await create(client, key, third)).status_code == 201
+
+
+async def test_models_created_at_once_do_not_exceed_the_budget(store_url: str, admin: KeyAdmin) -> None:
+    key = await admin.create("t", ["admin"], "t-*", None, {"models": 3})
+    async with worker(store_url, auth="required") as one, worker(store_url, auth="required") as other:
+        answers = await asyncio.gather(*(create((one, other)[i % 2], key, f"t-{i}") for i in range(12)))
+    assert sorted(each.status_code for each in answers) == [201] * 3 + [507] * 9
+
+
+# --- open predictions
+
+
+async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, admin: KeyAdmin) -> None:
+    meters, names = Meters(store), ("open-a", "open-b")
+    for name in names:
+        await store.create_model(ModelKey(name, "i"), "{}", NOW)
+    await store.add_predictions(ModelKey("open-a", "i"), blocks_of("a"), WINDOW, None)
+    one = await store.sum_open_bytes(names)
+    assert one > 0
+    key = await admin.create("t", ["predict"], "open-*", None, {"open_bytes": one})
+    caller = await caller_of(admin, key)
+    for each in meters.both:
+        each.check(caller, "predict")
+    await meters.run(caller)
+    for each in meters.both:
+        each.check(caller, "predict")  # as many bytes as it may have
+    await store.add_predictions(ModelKey("open-b", "i"), blocks_of("b"), WINDOW, None)
+    await meters.run(caller)
+    for each in meters.both:
+        with pytest.raises(OpenBytesSpentError):
+            each.check(caller, "predict")
+        each.check(caller, "feedback")  # which makes room
+        each.check(caller, "read")
+    await store.delete_model("open-b")
+    await meters.run(caller)
+    for each in meters.both:
+        each.check(caller, "predict")
+    await store.delete_model("open-a")
+
+
+# --- processor time
+
+
+async def test_the_processor_time_of_all_workers_stops_a_key_until_its_minute_ends(
+    store: RedisStore, admin: KeyAdmin
+) -> None:
+    meters = Meters(store)
+    key, other = [await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0}) for _ in range(2)]
+    caller, neighbour = await caller_of(admin, key), await caller_of(admin, other)
+    for each in meters.both:
+        each.check(caller, "read")
+        each.charge(key.id, 0.9)
+    meters.both[0].charge("unknown", 100.0)
+    await meters.run(caller)
+    await meters.run(caller)
+    meters.both[0].charge(key.id, 0.3)
+    with pytest.raises(ComputeSpentError) as refused:  # at once where it was spent
+        meters.both[0].check(caller, "feedback")
+    assert 0 < (refused.value.retry_after or 0) <= MINUTE
+    meters.both[1].check(caller, "read")  # elsewhere after a second
+    await meters.run(caller)
+    for each in meters.both:
+        with pytest.raises(ComputeSpentError):
+            each.check(caller, "read")
+        each.check(neighbour, "read")
+    assert sum(seconds for _, seconds in meters.noted) == pytest.approx(2.1)
+    meters.clock.now += MINUTE
+    for each in meters.both:
+        each.check(caller, "read")
+
+
+async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore, admin: KeyAdmin) -> None:
+    key = await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0})
+    caller, broken = await caller_of(admin, key), True
+
+    async def command(*words: Any) -> Any:
+        if broken:
+            raise StoreUnavailableError("the store does not answer")
+        return await store.command(*words)
+
+    meter = UsageMeter(store, UsageCounters(command), Clock(0.0), lambda *_: None)
+    meter.check(caller, "read")
+    meter.charge(key.id, 1.5)
+    await meter.run()
+    broken = False
+    await meter.run()
+    assert (await UsageCounters(store.command).spend(key.id, 0.0)).seconds == 1.5
+
+
+class _Pause(Awaitable[str]):
+    """Yields once, and returns what it is sent."""
+
+    def __await__(self) -> Generator[str, str, str]:
+        return (yield "paused")
+
+
+def burn(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_only_the_steps_of_a_coroutine_are_charged() -> None:
+    charged = list[float]()
+
+    async def work() -> str:
+        burn(0.01)
+        try:
+            await _Pause()
+        except KeyError:
+            burn(0.02)
+        return await _Pause()
+
+    steps: Any = metered(work(), charged.append)
+    assert steps.send(None) == "paused"
+    burn(0.2)
+    assert steps.throw(KeyError()) == "paused"
+    with pytest.raises(StopIteration, match="done"):
+        steps.send("done")
+    assert [each >= least for each, least in zip(charged, (0.01, 0.02, 0.0), strict=True)] == [True] * 3
+    assert sum(charged) < 0.2
+
+
+async def test_a_cancelled_coroutine_is_cancelled() -> None:
+    ended = asyncio.Event()
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def run() -> None:
+        await metered(wait(), lambda _: None)
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+async def test_requests_use_processor_time_of_their_key(store_url: str, admin: KeyAdmin) -> None:
+    """The time in threads and in the event loop counts; a worker tells the store, and refuses by what it knows."""
+    everything = await admin.create("a", ["admin"])
+    key = await admin.create("t", ["admin"], "budget-*", None, {"compute_seconds": 0.05})
+    async with worker(store_url, auth="required", key_cache_seconds=0.0) as client:
+        await create(client, everything, "budget-own")
+        answer = await client.get("/learners", headers=bearer(key))
+        while answer.status_code == 200:
+            answer = await client.get("/models/budget-own", headers=bearer(key))
+        assert (answer.status_code, answer.json()["type"]) == (429, "urn:wager:problem:compute-spent")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert (await client.get("/models/budget-own", headers=bearer(everything))).status_code == 200
+        metrics = await scrape(client, bearer(everything))
+        assert value(metrics, "wager_key_refusals_total", key_id=key.id, budget="compute_seconds") == 1
+
+
+# --- places of requests in flight
+
+
+async def test_one_key_occupies_at_most_half_of_the_places() -> None:
+    places = InFlight(5)
+    own = [places.take("/predict", open_path=False) for _ in range(3)]
+    for place in own:
+        assert place is not None
+        place.claim("greedy")
+    for key, allowed in (("greedy", False), ("other", True)):
+        place = places.take("/predict", open_path=False)
+        assert place is not None
+        if allowed:
+            place.claim(key)
+        else:
+            with pytest.raises(OverloadedError):
+                place.claim(key)
+            place.free()
+    assert own[0] is not None
+    own[0].free()
+    again = places.take("/predict", open_path=False)
+    assert again is not None
+    again.claim("greedy")
