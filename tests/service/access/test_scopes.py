@@ -12,7 +12,7 @@ from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import Need, need_of
 from service.api.responses.evaluation_failures import is_ofrep
 from service.errors import StoreFullError
-from service.store.access_tables import ApiKeyTable, RateLimits, RequestCount
+from service.store.access_tables import ApiKeyTable, RequestCount, UsageCounters
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
 from tests.service.evaluations import failure_of
@@ -24,8 +24,36 @@ OWN, FOREIGN, ABSENT = "shop-own", "hidden-there", "hidden-absent"
 X = [0.6, 0.8, 0.0]
 _API: dict[str, Any] = api_description()
 OPERATIONS = [(method.upper(), path) for path, item in _API["paths"].items() for method in item]
-CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
-OPEN = [each for each in OPERATIONS if need_of(*each) is None]
+NEEDED: dict[str, set[tuple[str, str]]] = {
+    "predict": {
+        ("POST", "/predict"), ("POST", "/predict/batch"), ("POST", "/ofrep/v1/evaluate/flags"),
+        ("POST", "/ofrep/v1/evaluate/flags/{key}"),
+    },
+    "feedback": {("POST", "/feedback"), ("POST", "/feedback/batch"), ("POST", "/activate")},
+    "read": {
+        ("GET", "/models"), ("GET", "/models/{name}"), ("GET", "/models/{name}/changes"),
+        ("GET", "/models/{name}/snapshots"), ("GET", "/models/{name}/statistics"), ("GET", "/statistics"),
+        ("GET", "/models/{name}/rounds"), ("GET", "/models/{name}/imports"), ("GET", "/models/{name}/export"),
+        ("POST", "/models/{name}/explain"), ("GET", "/predictions/{prediction_id}"),
+        ("GET", "/models/{name}/evaluation"), ("GET", "/models/{name}/shadows"),
+        ("GET", "/models/{name}/shadows/{shadow}"), ("GET", "/models/{name}/predictions"), ("GET", "/learners"),
+        ("GET", "/metrics"),
+    },
+    "admin": {
+        ("POST", "/models"), ("PATCH", "/models/{name}"), ("DELETE", "/models/{name}"),
+        ("POST", "/models/{name}/snapshots"), ("DELETE", "/models/{name}/snapshots/{snapshot}"),
+        ("POST", "/models/{name}/rollback"), ("POST", "/models/{name}/reset"), ("POST", "/models/{name}/rounds"),
+        ("POST", "/models/{name}/clone"), ("POST", "/models/{name}/import"),
+        ("PUT", "/models/{name}/shadows/{shadow}"), ("DELETE", "/models/{name}/shadows/{shadow}"),
+        ("POST", "/models/{name}/promote"),
+    },
+    "any": {("GET", "/key")},
+}  # fmt: skip
+"""The operations that need each scope; `any`: a key with any of them."""
+OPEN = {("GET", "/livez"), ("GET", "/readyz"), ("POST", "/webhooks/feedback")}
+"""Operations that need no key."""
+SCOPE_OF = {operation: scope for scope, operations in NEEDED.items() for operation in operations}
+CLOSED = [each for each in OPERATIONS if each in SCOPE_OF]
 BODIES: dict[str, Any] = {  # request bodies about a model; other operations name it in the path
     "/predict": lambda name: {"model": name, "context": X},
     "/predict/batch": lambda name: {"model": name, "contexts": [X], "include_distribution": True},
@@ -107,7 +135,8 @@ def revealed(response: httpx2.Response, name: str) -> tuple[int, str, list[str]]
 def test_every_operation_is_covered() -> None:
     named = {path for _, path in CLOSED if "{name}" in path}
     assert {path for _, path in CLOSED} == named | set(BODIES) | UNNAMED | LISTS | IDENTIFIED
-    assert {path for _, path in OPEN} == {"/livez", "/readyz", "/webhooks/feedback"}
+    assert set(OPERATIONS) == OPEN | SCOPE_OF.keys()
+    assert len(SCOPE_OF) == sum(map(len, NEEDED.values()))
 
 
 def test_a_stored_prediction_needs_the_scope_read_of_its_model() -> None:
@@ -137,8 +166,8 @@ async def test_if_requests_cannot_be_counted_every_operation_is_refused(
     async def refuse(*_: object) -> RequestCount:
         raise StoreFullError("the store refuses writes")
 
-    monkeypatch.setattr(RateLimits, "count", refuse)
-    limited = await guarded.keys.create("limited", ["admin"], limit="9/day")
+    monkeypatch.setattr(UsageCounters, "count", refuse)
+    limited = await guarded.keys.create("limited", ["admin"], budgets={"requests": "9/day"})
     for method, path in CLOSED:  # the client of the tests checks that openapi.json declares the problem
         problem(await guarded.ask(method, path, OWN, limited), 507, "store-full")
 
@@ -157,15 +186,19 @@ async def test_expired_and_revoked_keys_look_unknown(guarded: Guarded, method: s
 @each_closed
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_scope_opens_its_own_operations_only(guarded: Guarded, method: str, path: str, scope: Scope) -> None:
-    key = await guarded.keys.create("one scope", [scope])
-    response = await guarded.ask(method, path, OWN, key)
-    need = need_of(method, path)
-    assert need is not None
-    if need.scope in (None, scope) or scope == "admin":
-        assert response.status_code not in (401, 403), response.text
-    else:
-        problem(response, 403, "not-allowed")
-        assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+    """A key with one scope may do what needs it; a key with all others but `admin` may not."""
+    needed = SCOPE_OF[method, path]
+    allowed = needed in ("any", scope) or scope == "admin"
+    others: list[str] = [each for each in SCOPES if each not in (scope, "admin")]
+    for prefix in ("", "/v1"):
+        response = await guarded.ask(method, path, OWN, await guarded.keys.create("one scope", [scope]), prefix)
+        if allowed:
+            assert response.status_code not in (401, 403), response.text
+        else:
+            problem(response, 403, "not-allowed")
+            assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+    if needed in (scope, "admin"):
+        problem(await guarded.ask(method, path, OWN, await guarded.keys.create("others", others)), 403, "not-allowed")
 
 
 @each_closed
@@ -288,7 +321,7 @@ async def test_a_key_is_accepted_in_either_header(guarded: Guarded) -> None:
 
 async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
-    key = await guarded.keys.create("x", ["read"], limit="1/day")
+    key = await guarded.keys.create("x", ["read"], budgets={"requests": "1/day"})
     for _ in range(3):
         response = await guarded.client.get("/models/none", headers=bearer(key))
         assert key.text not in f"{response.text}{response.headers}"
