@@ -33,6 +33,19 @@ local function held_after()
   return tonumber(string.match(hold[2] or '', '^%d+'))
 end
 
+-- Writes a short log anew. The store keeps the bytes of a trimmed entry until all entries of its node (at most 100, or
+-- 4 KiB) are trimmed: without traffic, for as long as the model exists.
+local function erase_trimmed()
+  local left = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', AT_ONCE + 1)
+  if #left > AT_ONCE then
+    return
+  end
+  redis.call('UNLINK', KEYS[2])
+  for _, entry in ipairs(left) do
+    redis.call('XADD', KEYS[2], entry[1], unpack(entry[2]))
+  end
+end
+
 local held = held_after()
 local needed = math.min(included, held or included)
 
@@ -68,7 +81,7 @@ while left > 0 do
     break
   end
 end
-if first then
-  redis.call('XTRIM', KEYS[2], 'MINID', '=', first)
+if first and redis.call('XTRIM', KEYS[2], 'MINID', '=', first) > 0 then
+  erase_trimmed()
 end
 return {string.format('%.17g', math.max(upcoming, now + pause)), waits}
