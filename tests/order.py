@@ -19,6 +19,7 @@ LONGEST = (
     "toolkit/test_demo.py",
     "benchmarks/test_papers.py",
     "benchmarks/test_smoke.py",
+    "service/operations/test_losses.py",
     "service/operations/test_full_disk.py",
     "service/observability/test_request_log.py",
     "service/api/test_standstill.py",

@@ -19,7 +19,7 @@ from service.store.values import FeedbackStatus
 from tests.fleets import SentinelStore, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.store.calls import open_store
-from tests.service.store.samples import NOW
+from tests.service.store.samples import NEW, NOW
 from tests.service.store.scenario import Scenario
 from tests.store_servers import Server
 
@@ -86,12 +86,14 @@ async def test_unreplicated_feedback_is_not_acknowledged(watched: SentinelStore,
 
 
 async def test_only_feedback_waits_for_replicas(watched: SentinelStore, url: str) -> None:
+    """Predictions and changes of models are acknowledged without them."""
     async with opened(url, patience=4.0) as scenario:
         with stopped(watched.servers[1]):
             waiting = asyncio.create_task(scenario.confirm("a"))
             while (await scenario.store.read_tail(scenario.key, 0, 10)).round_count == 0:
                 assert not waiting.done()
             assert await scenario.predict("c") == [None]
+            assert await scenario.store.change_model(scenario.key, NEW, "{}", "")
             assert not waiting.done()
         assert await waiting == [FeedbackStatus.RECORDED]
         with pytest.raises(ModelNotFoundError):

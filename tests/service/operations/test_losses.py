@@ -1,0 +1,147 @@
+"""The laws of what an event may lose, where docs/reference/durability.md names this file.
+
+A loss is never silent: what the store has lost is absent for every worker, and nothing takes its place.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.store import keys
+from service.store.embedded.server import EmbeddedServer
+from tests.chaos.faults.power import Power
+from tests.servers import raw, wait_until
+from tests.service.api.http_api import Api, body_of, problem_of
+from tests.service.operations.test_restarts import Load, logged
+from tests.service.sample_models import UNIFORM, definition
+from tests.service.wager import serve
+from tests.service.workers import worker
+from tests.store_servers import Server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills processes that end with others")
+FLUSHED, UNFLUSHED = 40, 20
+"""Rounds that the store has flushed to the disk if it flushes at all, and further ones."""
+
+
+def test_a_killed_supervisor_loses_nothing(tmp_path: Path) -> None:
+    """Its workers and its store end with it; the next service on its data has all acknowledged feedback."""
+    with serve(tmp_path, workers=2) as wager:
+        httpx2.post(f"{wager.url}/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
+        own = [*wager.worker_pids(), wager.store_pid()]
+        with Load(wager.url) as load:
+            wager.signal(signal.SIGKILL)
+            wait_until(lambda: not any(map(is_running, own)))
+        assert len(load.acknowledged) > 0
+    with serve(tmp_path) as again:
+        assert load.acknowledged - set(logged(again.url)) == set()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def learn(api: Api, first: int, n: int) -> list[str]:
+    """Add rounds with numbered ids; return the ids of those whose feedback was acknowledged."""
+    acknowledged = []
+    for number in range(first, first + n):
+        made = body_of(await api.predict(prediction_id=f"p{number}"), 200)["prediction_id"]
+        body_of(await api.judge(made, correct=True), 200)
+        acknowledged.append(made)
+    return acknowledged
+
+
+def wait_until_flushed(url: str) -> None:
+    """Write to a store, and wait until it has flushed that write, and so all earlier ones."""
+    with raw(url) as store:
+        store.set("wager:flushed", 1)
+        assert store.execute_command("WAITAOF", 1, 0, 0)[0] == 1
+
+
+LOST_AT_MOST: dict[str, tuple[int, int]] = {
+    "always": (0, 0),
+    "everysec": (0, UNFLUSHED),
+    "no": (FLUSHED + UNFLUSHED, FLUSHED + UNFLUSHED),
+}
+"""The least and the most rounds that a power loss loses, by `appendfsync`."""
+
+
+@pytest.mark.parametrize("appendfsync", LOST_AT_MOST)
+async def test_a_power_loss_loses_what_was_not_flushed(tmp_path: Path, appendfsync: str) -> None:
+    """With `always` that is nothing, with `everysec` the end, and with `no` everything. The log has no gap."""
+    power, data = Power(tmp_path), tmp_path / "data"
+    if power.refused:
+        pytest.skip(power.refused)
+    with Server(data, environment=power.environment(), appendfsync=appendfsync).start().ended() as store:
+        wait_until(store.answers)
+        url = f"redis://127.0.0.1:{store.port}"
+        async with worker(url) as client:
+            api = Api(client, "", "forest")
+            body_of(await api.create(learner=UNIFORM), 201)
+            acknowledged = await learn(api, 0, FLUSHED)
+            if appendfsync == "everysec":
+                await asyncio.to_thread(wait_until_flushed, url)
+            acknowledged += await learn(api, FLUSHED, UNFLUSHED)
+        power.fail(store, data)
+        store.start()
+        wait_until(store.answers)
+        async with worker(url) as client:
+            answer = await client.get("/models/forest/rounds", params={"limit": 1000})
+        kept = [json.loads(line)["prediction_id"] for line in answer.text.splitlines() if answer.status_code == 200]
+    least, most = LOST_AT_MOST[appendfsync]
+    assert least <= len(acknowledged) - len(kept) <= most
+    assert kept == acknowledged[: len(kept)]
+
+
+async def test_an_emptied_store_has_no_model_again(tmp_path: Path) -> None:
+    """After FLUSHALL, no worker answers from its memory, or writes it back; a new model of the name knows nothing."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            api = Api(client, "", "forest")
+            body_of(await api.create(), 201)
+            await learn(api, 0, 5)
+            waiting = body_of(await api.predict(), 200)["prediction_id"]
+            with raw(server.url) as store:
+                store.flushall()
+            problem_of(await api.predict(), 404, "model-not-found", "model")
+            problem_of(await api.judge(waiting, correct=True), 404, "model-not-found", "prediction_id")
+            assert body_of(await api.get("/models"), 200)["models"] == []
+            body_of(await api.create(), 201)
+            assert body_of(await api.predict(), 200)["rounds_seen"] == 0
+        with raw(server.url) as store:
+            assert list(store.scan_iter("*:snapshot")) == []
+
+
+EVICTED = {"log": (500, 200), "model": (404, 404), "prediction": (404, 200)}
+"""What feedback and a further prediction get after the eviction of a key. The worker still has the state."""
+
+
+@pytest.mark.parametrize("what", EVICTED)
+async def test_feedback_is_not_acknowledged_in_place_of_an_evicted_key(tmp_path: Path, what: str) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            api = Api(client, "", "forest")
+            body_of(await api.create(), 201)
+            await learn(api, 0, 5)
+            waiting = body_of(await api.predict(prediction_id="open"), 200)["prediction_id"]
+            with raw(server.url) as store:
+                evict(store, what)
+            answers = await api.judge(waiting, correct=True), await api.predict()
+            assert tuple(each.status_code for each in answers) == EVICTED[what]
+
+
+def evict(store: Any, what: str) -> None:
+    (incarnation,) = store.hmget(keys.model("forest"), "incarnation")
+    key = ("forest", incarnation.decode())
+    of = {"log": keys.log(*key), "model": keys.model("forest"), "prediction": keys.block(*key, "open")}
+    assert store.delete(of[what]) == 1
