@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
+from tests.chaos.faults.clocks import HOUR, FakeClock, clear_shared_memory, refused_clocks
+from tests.chaos.faults.disk import SlowDisk
 from tests.chaos.faults.power import Power
 from tests.servers import raw, wait_until
 from tests.service.api.http_api import Api, body_of, problem_of
@@ -28,6 +31,9 @@ from tests.store_servers import Server
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills processes that end with others")
 FLUSHED, UNFLUSHED = 40, 20
 """Rounds that the store has flushed to the disk if it flushes at all, and further ones."""
+
+A_FLUSH = 200_000
+"""Microseconds that a write takes on a slow disk; a flush takes two seconds."""
 
 
 def test_a_killed_supervisor_loses_nothing(tmp_path: Path) -> None:
@@ -68,6 +74,15 @@ def wait_until_flushed(url: str) -> None:
         assert store.execute_command("WAITAOF", 1, 0, 0)[0] == 1
 
 
+async def logged_after_a_start(store: Server, url: str) -> list[str]:
+    """Start a store again; return the ids of the rounds that it has, none if it has no model."""
+    store.start()
+    wait_until(store.answers)
+    async with worker(url) as client:
+        answer = await client.get("/models/forest/rounds", params={"limit": 1000})
+    return [json.loads(line)["prediction_id"] for line in answer.text.splitlines() if answer.status_code == 200]
+
+
 LOST_AT_MOST: dict[str, tuple[int, int]] = {
     "always": (0, 0),
     "everysec": (0, UNFLUSHED),
@@ -93,14 +108,53 @@ async def test_a_power_loss_loses_what_was_not_flushed(tmp_path: Path, appendfsy
                 await asyncio.to_thread(wait_until_flushed, url)
             acknowledged += await learn(api, FLUSHED, UNFLUSHED)
         power.fail(store, data)
-        store.start()
-        wait_until(store.answers)
-        async with worker(url) as client:
-            answer = await client.get("/models/forest/rounds", params={"limit": 1000})
-        kept = [json.loads(line)["prediction_id"] for line in answer.text.splitlines() if answer.status_code == 200]
+        kept = await logged_after_a_start(store, url)
     least, most = LOST_AT_MOST[appendfsync]
     assert least <= len(acknowledged) - len(kept) <= most
     assert kept == acknowledged[: len(kept)]
+
+
+@pytest.mark.skipif(bool(SlowDisk.try_compiler()), reason=SlowDisk.try_compiler())
+async def test_a_kill_during_a_flush_loses_what_was_not_written(tmp_path: Path) -> None:
+    """With `everysec`, a store acknowledges during a flush what it has not yet passed to the system."""
+    slow, data = SlowDisk(tmp_path), tmp_path / "data"
+    with Server(data, environment=slow.environment(), appendfsync="everysec").start().ended() as store:
+        wait_until(store.answers)
+        url = f"redis://127.0.0.1:{store.port}"
+        async with worker(url) as client:
+            api = Api(client, "", "forest")
+            body_of(await api.create(learner=UNIFORM), 201)
+            acknowledged = await learn(api, 0, FLUSHED)
+            await asyncio.to_thread(wait_until_flushed, url)
+            slow.turn(A_FLUSH)
+            while not store.send("INFO", "persistence")["aof_buffer_length"]:
+                acknowledged += await learn(api, len(acknowledged), 1)
+            store.kill()
+        slow.turn(0)
+        kept = await logged_after_a_start(store, url)
+    assert FLUSHED <= len(kept) < len(acknowledged)
+    assert kept == acknowledged[: len(kept)]
+
+
+@pytest.mark.skipif(bool(refused_clocks()), reason=refused_clocks())
+async def test_a_clock_of_the_store_far_ahead_forgets_open_predictions(tmp_path: Path) -> None:
+    """Those of less than its jump, with their hour; rounds stay. When it goes back, they do not return."""
+    clock, window = FakeClock(tmp_path, "the store"), 60.0
+    with Server(tmp_path / "data", environment=clock.environment()).start().ended() as store:
+        wait_until(store.answers)
+        async with worker(f"redis://127.0.0.1:{store.port}") as client:
+            brief, long = Api(client, "", "brief"), Api(client, "", "long")
+            for api, seconds in ((brief, window), (long, 10 * HOUR)):
+                body_of(await api.create(learner=UNIFORM, window_seconds=seconds), 201)
+            await learn(brief, 0, 5)
+            waiting = [body_of(await api.predict(), 200)["prediction_id"] for api in (brief, long)]
+            for jump in (2 * HOUR, 0):
+                clock.turn(jump)
+                wait_until(lambda: abs(store.send("TIME")[0] - time.time() - jump) < HOUR / 60)  # noqa: B023 - at once
+            problem_of(await brief.judge(waiting[0], correct=True), 404, "prediction-not-found", "prediction_id")
+            body_of(await long.judge(waiting[1], correct=True), 200)
+            assert len(await brief.rounds()) == 5
+    clear_shared_memory()
 
 
 async def test_an_emptied_store_has_no_model_again(tmp_path: Path) -> None:
