@@ -1,10 +1,14 @@
 """Laws of the Markdown pages: they stay short, and their links lead somewhere."""
 
+import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.chaos.__main__ import argument_parser
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +80,29 @@ def test_every_promise_names_its_proof(page: str) -> None:
     rows = [row.strip("| ").split(" | ") for table in tables for row in table.splitlines()]
     assert len(rows) > 5
     assert [row[0] for row in rows if not re.search(r"\]\(|`(make|python) ", row[-1])] == []
+
+
+_TEST = re.compile(r"\[(test_\w+)\]\(([^)]+\.py)\)")
+_CHAOS = re.compile(r"`make chaos ARGS='([^']+)'`")
+
+
+def test_every_loss_names_a_test_or_a_run_of_chaos_that_exists() -> None:
+    """Each row of docs/reference/durability.md links to a test by its name, which pytest collects."""
+    page = ROOT / "docs/reference/durability.md"
+    (table,) = re.findall(r"^\| event \|.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text(), re.MULTILINE)
+    proofs = {row.split(" | ")[0]: (_TEST.findall(row), _CHAOS.findall(row)) for row in table.splitlines()}
+    assert len(proofs) >= 25
+    assert [event for event, found in proofs.items() if not any(found)] == []
+    tests = [(name, page.parent / file) for named, _ in proofs.values() for name, file in named]
+    assert [name for name, file in tests if name not in functions(file)] == []
+    for arguments in (each for _, runs in proofs.values() for each in runs):
+        argument_parser().parse_args(shlex.split(arguments))  # exits if it does not know one
+
+
+def functions(file: Path) -> set[str]:
+    """Return the names of the functions that a module defines."""
+    found = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name for node in ast.parse(file.read_text()).body if isinstance(node, found)}
 
 
 def test_the_glossary_explains_each_word_in_two_sentences_and_a_link() -> None:

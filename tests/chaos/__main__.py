@@ -30,7 +30,7 @@ def show(report: Report, injected: Counter[str]) -> None:
 
 def main() -> None:
     """Run the command."""
-    arguments = _parser().parse_args()
+    arguments = argument_parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # unmounts the disk
     for name, why in refusals().items():
         print(f"skipped      {name}: {why}", flush=True)
@@ -55,7 +55,8 @@ async def _run(folder: Path, arguments: argparse.Namespace) -> tuple[Report, Cou
     return await run(folder, length, arguments.fault, clocks=arguments.clocks)
 
 
-def _parser() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="duration of the faults")
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults and of the clients")

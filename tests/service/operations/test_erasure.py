@@ -31,7 +31,7 @@ from tests.service.sample_models import LABELS
 from tests.service.workers import Clock, worker
 
 RETAIN, WINDOW = 600.0, 60.0
-LONGEST = WINDOW + (7 * 86_400.0) * (1 + 1 / 32) + 1.0
+LONGEST = WINDOW + 7 * 86_400.0
 """Seconds for which an open prediction of a model that closes predictions may be kept."""
 
 PRECISIONS = ("f64", "f32")
@@ -226,6 +226,8 @@ async def test_a_rewrite_erases_from_the_files(server: EmbeddedServer, site: Sit
     expire(server.url)
     assert in_files(server.data_dir) == set(SEARCHED)
     with raw(server.url) as store:
+        by_itself = {"auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": str(2**26)}
+        assert store.config_get(*by_itself) == by_itself
         store.bgrewriteaof()
     await asyncio.to_thread(wait_until, lambda: in_files(server.data_dir) == set(LASTING))
     for name in MODELS:
