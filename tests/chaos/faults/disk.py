@@ -144,12 +144,12 @@ class SlowDisk:
             self.turn(DELAY)
             await asyncio.sleep(seconds)
             self.turn(0)
-            await asyncio.to_thread(wait_until, lambda: _has_written(store))
+            await asyncio.to_thread(wait_until, lambda: has_written(store))
 
         return {} if self.refused else {"slow disk": slow_down}
 
 
-def _has_written(store: Server) -> bool:
+def has_written(store: Server) -> bool:
     """Check whether a store has passed all writes on to the system."""
     with contextlib.suppress(redis.RedisError):
         about = store.send("INFO", "persistence")

@@ -31,9 +31,20 @@ class Power:
         """Return the variables with which a store has to be started."""
         return {"LD_PRELOAD": str(self._library), "FLUSHED_FOLDER": str(self._flushed)}
 
+    def has_flushed(self, data: Path) -> bool:
+        """Check whether a store has flushed all that it has written. `WAITAOF` of Valkey 9.1 may return earlier."""
+        return all(self._flushed_size(file) >= file.stat().st_size for file in _files(data))
+
     def fail(self, store: Server, data: Path) -> None:
         """Kill a store, and cut each file of its append-only log to what had been flushed."""
         store.kill()
-        for file in (data / "appendonlydir").iterdir():
-            note = self._flushed / str(file.stat().st_ino)
-            os.truncate(file, int(note.read_text()) if note.exists() else 0)
+        for file in _files(data):
+            os.truncate(file, self._flushed_size(file))
+
+    def _flushed_size(self, file: Path) -> int:
+        note = self._flushed / str(file.stat().st_ino)
+        return int(note.read_text()) if note.exists() else 0
+
+
+def _files(data: Path) -> list[Path]:
+    return sorted((data / "appendonlydir").iterdir())

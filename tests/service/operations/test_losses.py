@@ -18,7 +18,7 @@ import pytest
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 from tests.chaos.faults.clocks import HOUR, FakeClock, clear_shared_memory, refused_clocks
-from tests.chaos.faults.disk import SlowDisk
+from tests.chaos.faults.disk import SlowDisk, has_written
 from tests.chaos.faults.power import Power
 from tests.servers import raw, wait_until
 from tests.service.api.http_api import Api, body_of, problem_of
@@ -67,13 +67,6 @@ async def learn(api: Api, first: int, n: int) -> list[str]:
     return acknowledged
 
 
-def wait_until_flushed(url: str) -> None:
-    """Write to a store, and wait until it has flushed that write, and so all earlier ones."""
-    with raw(url) as store:
-        store.set("wager:flushed", 1)
-        assert store.execute_command("WAITAOF", 1, 0, 0)[0] == 1
-
-
 async def logged_after_a_start(store: Server, url: str) -> list[str]:
     """Start a store again; return the ids of the rounds that it has, none if it has no model."""
     store.start()
@@ -105,7 +98,7 @@ async def test_a_power_loss_loses_what_was_not_flushed(tmp_path: Path, appendfsy
             body_of(await api.create(learner=UNIFORM), 201)
             acknowledged = await learn(api, 0, FLUSHED)
             if appendfsync == "everysec":
-                await asyncio.to_thread(wait_until_flushed, url)
+                await asyncio.to_thread(wait_until, lambda: has_written(store) and power.has_flushed(data))
             acknowledged += await learn(api, FLUSHED, UNFLUSHED)
         power.fail(store, data)
         kept = await logged_after_a_start(store, url)
@@ -125,7 +118,7 @@ async def test_a_kill_during_a_flush_loses_what_was_not_written(tmp_path: Path) 
             api = Api(client, "", "forest")
             body_of(await api.create(learner=UNIFORM), 201)
             acknowledged = await learn(api, 0, FLUSHED)
-            await asyncio.to_thread(wait_until_flushed, url)
+            await asyncio.to_thread(wait_until, lambda: has_written(store))
             slow.turn(A_FLUSH)
             while not store.send("INFO", "persistence")["aof_buffer_length"]:
                 acknowledged += await learn(api, len(acknowledged), 1)
