@@ -10,6 +10,7 @@ from service.schemas.models import LearnerChoice, ModelDefinition, ModelPatch
 from tests.service.sample_models import GAPTRON, LABELS, definition
 from tests.simulation.clients import Crowd
 from tests.simulation.models import CHANGED, GUEST, MODELS, SQUARECB
+from tests.simulation.post import heard_by_nobody
 from tests.simulation.workers import SimulatedWorker
 
 _PAUSE = 0.04  # mean seconds between two changes
@@ -58,9 +59,9 @@ class Changer:
                 self._promote,
             ]
             change = self._random.choice(changes)
-            await self._crowd.ask(change(), lambda _: None)
+            await self._crowd.ask(change(), heard_by_nobody)
             if change == self._delete:
-                await self._crowd.ask(self._create(), lambda _: None)
+                await self._crowd.ask(self._create(), heard_by_nobody)
 
     def _change_labels(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         labels, _ = self._new_labels()

@@ -4,29 +4,21 @@ import asyncio
 import contextlib
 import random
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from service.choice.requests import NO_OPTIONS, PredictionRequest
-from service.errors import (
-    BrokenPredictionError,
-    FeedbackConflictError,
-    ModelNotFoundError,
-    NewerVersionError,
-    NotActivatedError,
-    PredictionExpiredError,
-    PredictionNotFoundError,
-    StoreCorruptError,
-    StoreError,
-    WagerError,
-)
+from service.errors import StoreError, WagerError
 from service.prediction_id import PredictionId
 from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
-from tests.simulation.log_rounds import Own, ViolationError
+from tests.simulation.histories import Since
+from tests.simulation.log_rounds import ViolationError
 from tests.simulation.models import context_of
-from tests.simulation.post import LostError, Post
+from tests.simulation.post import Ask, Listen, LostError, Post, heard_by_nobody
+from tests.simulation.refusals import check_refusal, check_soundness
 from tests.simulation.truth import Truth
 from tests.simulation.truths import Truths
 
@@ -57,10 +49,9 @@ class Known:
         """The truth about the model."""
         return self._truths[self.name]
 
-    @property
-    def least_seen(self) -> int:
-        """The round that a prediction which is asked for now must have seen."""
-        return self.truth.newest_before(self._lag) if self._lag else self.truth.newest
+    def listen(self, hear: Callable[["Known", Since, Any], None]) -> Listen:
+        """Return a listener that passes to `hear` what was true at the arrival of the request."""
+        return lambda: partial(hear, self, self.truth.since(self._lag))
 
 
 class Crowd:
@@ -91,11 +82,11 @@ class Crowd:
             else:
                 await self._give(known)
 
-    async def ask(self, ask: Any, heard: Any) -> Any:
+    async def ask(self, ask: Ask, listen: Listen) -> Any:
         """Ask until an answer or a refusal arrives; return it, or None after some tries without one."""
         for _ in range(_TRIES):
             try:
-                return await self._post.ask(ask, heard)
+                return await self._post.ask(ask, listen)
             except LostError:
                 await asyncio.sleep(self._random.random())
             except WagerError as error:
@@ -107,36 +98,28 @@ class Crowd:
     async def _predict(self, known: Known) -> None:
         if self._random.random() < _BATCHES:
             requests = [self._request(known, named=False) for _ in range(self._random.randrange(1, 6))]
-            heard = partial(self._hear_all, known, known.least_seen, known.truth.losses)
-            await self._post_quietly(lambda worker: worker.rounds.predict_all(known.name, requests), heard)
+            listen = known.listen(self._hear_all)
+            await self._post_quietly(lambda worker: worker.rounds.predict_all(known.name, requests), listen)
             return
-        request = self._request(known, named=self._random.random() < 0.7)
-        if request.id is not None and not request.options.activated:
-            known.truth.never_active.add((request.id.block, request.id.token))
-        heard = partial(self._hear_prediction, known, known.least_seen, known.truth.losses)
+        request, listen = self._request(known, named=self._random.random() < 0.7), known.listen(self._hear_prediction)
         ask = lambda worker: worker.rounds.predict(known.name, request)  # noqa: E731
         if request.id is None:
-            await self._post_quietly(ask, heard)
+            await self._post_quietly(ask, listen)
             return
-        answer = await self.ask(ask, heard)
+        answer = await self.ask(ask, listen)
         if isinstance(answer, PredictAnswer) and self._random.random() < _REPETITIONS:
-            again = await self.ask(ask, partial(self._hear_prediction, known, 0, known.truth.losses))
-            own = (answer.label, answer.propensity)
-            if isinstance(again, PredictAnswer) and own != (again.label, again.propensity) and not known.truth.losses:
-                raise ViolationError(f"{request.id} was answered {own}, then {again.label}, {again.propensity}")
+            await self.ask(ask, listen)
         if isinstance(answer, PredictAnswer) and not request.options.activated and self._random.random() < 0.5:
-            await self._activate(known, answer)
+            await self._activate(answer.prediction_id)
 
-    async def _post_quietly(self, ask: Any, heard: Any) -> None:
+    async def _post_quietly(self, ask: Ask, listen: Listen) -> None:
         """Ask once: without an id of the client, a repetition is another request."""
         with contextlib.suppress(LostError, WagerError):
-            await self._post.ask(ask, heard)
+            await self._post.ask(ask, listen)
 
-    async def _activate(self, known: Known, answer: PredictAnswer) -> None:
-        own = PredictionId.parse(answer.prediction_id)
-        known.truth.never_active.discard((own.block, own.token))
-        request = ActivateRequest.model_validate({"prediction_id": answer.prediction_id})
-        await self.ask(lambda worker: worker.rounds.activate(request), lambda _: None)
+    async def _activate(self, prediction_id: str) -> None:
+        request = ActivateRequest.model_validate({"prediction_id": prediction_id})
+        await self.ask(lambda worker: worker.rounds.activate(request), heard_by_nobody)
 
     def _request(self, known: Known, *, named: bool) -> PredictionRequest:
         context = [self._random.gauss(0, 1) for _ in range(SIZE)]
@@ -166,39 +149,43 @@ class Crowd:
             found["cost_weight"] = self._random.uniform(0.0, 1.0) if found or definition.costs is not None else None
         return found
 
-    def _hear_all(self, known: Known, newest: int, losses: int, answers: Any) -> None:
+    def _hear_all(self, known: Known, since: Since, answers: Any) -> None:
         for answer in answers if isinstance(answers, list) else []:
-            self._hear_prediction(known, newest, losses, answer)
+            self._hear_prediction(known, since, answer)
 
-    def _hear_prediction(self, known: Known, newest: int, losses: int, answer: Any) -> None:
-        """Check an answer when a worker gives it."""
+    def _hear_prediction(self, known: Known, since: Since, answer: Any) -> None:
+        """Check an answer by what was stored since its request arrived.
+
+        A prediction that was stored since then has seen what was acknowledged before.
+        """
         if not isinstance(answer, PredictAnswer):
-            _check_soundness(known.truth, losses, answer)
+            check_soundness(known.truth, since, answer)
             return
         self.predicted += 1
         own, truth = PredictionId.parse(answer.prediction_id), known.truth
         known.recent.append(own)
-        if losses < truth.losses:
+        if since.losses < truth.losses:
             return
-        stored = truth.predictions.get((own.block, own.token))
-        given = answer.label, answer.propensity
-        if stored is None or (stored.label, stored.propensity) != given:
+        given = answer.label, answer.propensity, answer.rounds_seen
+        stored = truth.histories.stored_since((own.block, own.token), since.moment)
+        found = [each for each in stored if given == (each.label, each.propensity, each.rounds_seen)]
+        if not found:
             raise ViolationError(f"{answer.prediction_id} is answered {given}, and stored as {stored}")
-        if answer.rounds_seen < newest:
-            detail = f"has seen {answer.rounds_seen} rounds, {newest} were acknowledged"
+        if found[0].moment > since.moment and answer.rounds_seen < since.newest:
+            detail = f"has seen {answer.rounds_seen} rounds, {since.newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")
 
     async def _give(self, known: Known) -> None:
         if self._random.random() < _BATCHES:
             given = [self._feedback(known) for _ in range(self._random.randrange(1, 6))]
-            heard = partial(self._hear_results, known, given, known.truth.losses)
-            await self.ask(lambda worker: worker.rounds.give_all(given), heard)
+            listen = known.listen(partial(self._hear_results, given))
+            await self.ask(lambda worker: worker.rounds.give_all(given), listen)
             return
         feedback = self._feedback(known)
-        heard = partial(self._hear_feedback, known, feedback, known.truth.losses)
-        asks = [self.ask(lambda worker: worker.rounds.give_feedback(feedback), heard)]
+        listen = known.listen(partial(self._hear_feedback, feedback))
+        asks = [self.ask(lambda worker: worker.rounds.give_feedback(feedback), listen)]
         if self._random.random() < _REPETITIONS:
-            asks.append(self.ask(lambda worker: worker.rounds.give_feedback(feedback), heard))
+            asks.append(self.ask(lambda worker: worker.rounds.give_feedback(feedback), listen))
         await asyncio.gather(*asks)
 
     def _feedback(self, known: Known) -> DecodedFeedback:
@@ -206,47 +193,17 @@ class Crowd:
         usual = sum(own.block.encode()) % 3 == 0
         return DecodedFeedback(own, usual != (self._random.random() < _CONTRADICTIONS), None)
 
-    def _hear_results(self, known: Known, given: list[DecodedFeedback], losses: int, answers: Any) -> None:
+    def _hear_results(self, given: list[DecodedFeedback], known: Known, since: Since, answers: Any) -> None:
         for feedback, answer in zip(given, answers, strict=True) if isinstance(answers, list) else []:
-            self._hear_feedback(known, feedback, losses, answer)
+            self._hear_feedback(feedback, known, since, answer)
 
-    def _hear_feedback(self, known: Known, feedback: DecodedFeedback, losses: int, answer: Any) -> None:
+    def _hear_feedback(self, feedback: DecodedFeedback, known: Known, since: Since, answer: Any) -> None:
         own = (feedback.prediction_id.block, feedback.prediction_id.token)
         if isinstance(answer, FeedbackAnswer):
-            known.truth.acknowledge(own, answer.round, answer.reward, losses)
+            known.truth.acknowledge(own, answer.round, answer.reward, since)
             self.acknowledged += 1
             if answer.reward != float(bool(feedback.correct)):
                 raise ViolationError(f"feedback {feedback.correct} for {own} is answered with {answer.reward}")
-        elif isinstance(answer, WagerError) and losses == known.truth.losses:
-            _check_soundness(known.truth, losses, answer)
-            _check_refusal(known.truth, own, bool(feedback.correct), answer)
-
-
-def _check_soundness(truth: Truth, losses: int, error: Any) -> None:
-    """Check that no worker finds damage. A loss between two reads of a worker may look like it."""
-    if isinstance(error, StoreCorruptError | NewerVersionError) and losses == truth.losses:
-        raise ViolationError(f"nothing is damaged, but a worker found: {error}")
-
-
-def _check_refusal(truth: Truth, own: Own, correct: bool, error: WagerError) -> None:
-    """Check that the state of the prediction explains a refusal."""
-    number = truth.closed.get(own)
-    there = None if number is None else truth.rounds[number - 1]
-    match error:
-        case FeedbackConflictError():
-            waits = truth.waits(own)
-            holds = waits or (there is not None and there.reward != float(correct))
-        case PredictionNotFoundError():
-            holds = own not in truth.predictions or own in truth.lost or truth.may_have_expired(own)
-        case PredictionExpiredError():
-            holds = truth.may_have_expired(own)
-        case ModelNotFoundError():
-            holds = not truth.exists
-        case BrokenPredictionError() | NewerVersionError():
-            holds = False
-        case NotActivatedError():
-            holds = there is None
-        case _:
-            holds = isinstance(error, StoreError)
-    if not holds:
-        raise ViolationError(f"feedback {correct} for {own} is refused ({error}), but its round is {there}")
+        elif isinstance(answer, WagerError) and since.losses == known.truth.losses:
+            check_soundness(known.truth, since, answer)
+            check_refusal(known.truth, own, bool(feedback.correct), since, answer)

@@ -11,6 +11,7 @@ class Kind(StrEnum):
     KILL = "kill a worker"
     CUT = "cut a worker's connections"
     LOSE_ANSWER = "lose an answer to a client"
+    CANCEL = "let a client close its connection before the answer"
     RESTART = "restart the store"
     LOSE_COMMANDS = "restart the store without its last commands"
     LOSE_APPENDED = "restart the store without its last rounds or changes, and what came after them"
@@ -29,6 +30,7 @@ _SHARES = {
     Kind.KILL: 4,
     Kind.CUT: 4,
     Kind.LOSE_ANSWER: 12,
+    Kind.CANCEL: 8,
     Kind.RESTART: 2,
     Kind.LOSE_COMMANDS: 4,
     Kind.LOSE_APPENDED: 4,

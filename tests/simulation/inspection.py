@@ -4,13 +4,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.rounds.sessions import ModelSession
-from service.store.redis.redis_store import _ADD_PREDICTIONS, _CHANGE_MODEL, _PUT_SHADOW, _SAVE_SHADOW, _SAVE_SNAPSHOT
+from service.store.redis.redis_store import (
+    _ACTIVATE,
+    _ADD_FEEDBACK,
+    _ADD_PREDICTIONS,
+    _CHANGE_MODEL,
+    _CLOSE_EXPIRED,
+    _PUT_SHADOW,
+    _SAVE_SHADOW,
+    _SAVE_SNAPSHOT,
+)
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
 
 _BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 10
 """Keys and arguments of the script that stores predictions before those of its blocks."""
+
+_OF_BLOCKS = {part for script in (_ADD_FEEDBACK, _ACTIVATE, _CLOSE_EXPIRED) for part in script}
+"""The scripts that change stored blocks, by their digests and sources."""
 
 _OF_SHADOWS = {part for script in (_PUT_SHADOW, _SAVE_SHADOW, _CHANGE_MODEL) for part in script}
 """The scripts that concern shadows, by their digests and sources."""
@@ -41,6 +53,8 @@ class Inspection:
             self._truths.check_snapshot(str(command[3]))
         if command[1] in _OF_SHADOWS:
             self._truths.check_shadows(str(command[3]))
+        if command[1] in _OF_BLOCKS:
+            self._truths.look_at_blocks(command[3 + _BEFORE_BLOCKS : 3 + command[2]])
         if command[1] in (_ADD_PREDICTIONS.sha, _ADD_PREDICTIONS.source) and isinstance(reply, list):
             total, stored = reply[:2]
             if total is None:

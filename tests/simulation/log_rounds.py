@@ -35,6 +35,9 @@ class Stored(NamedTuple):
     propensity: float
     price: bytes
     expires_at: float
+    rounds_seen: int
+    changes_seen: int
+    moment: int  # see `histories`
 
 
 def split(payload: bytes) -> list[bytes]:

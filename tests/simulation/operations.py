@@ -43,6 +43,7 @@ def _predict(own: str) -> Callable[[Truths, SimulatedWorker], Any]:
 def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any]:
     async def give(truths: Truths, worker: SimulatedWorker) -> None:
         feedback, truth = DecodedFeedback(PredictionId(MODEL, own), correct, None), truths[MODEL]
+        since = truth.since(0.0)
         try:
             answer = await worker.rounds.give_feedback(feedback)
         except (FeedbackConflictError, PredictionExpiredError) as error:
@@ -50,7 +51,7 @@ def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any
             if there.is_expired != isinstance(error, PredictionExpiredError):
                 raise ViolationError(f"feedback {correct} is refused ({error}), but its round is {there}") from error
             return
-        truth.acknowledge((own, -1), answer.round, answer.reward, 0)
+        truth.acknowledge((own, -1), answer.round, answer.reward, since)
         if answer.reward != float(correct):
             raise ViolationError(f"feedback {correct} is answered with {answer.reward}")
 

@@ -140,6 +140,7 @@ class RedisServer:
     Attributes:
         offset: seconds by which its clock is wrong.
         has_replica: whether a replica is connected.
+        moment: the number of commands that were ever run, with those that are lost.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -154,6 +155,7 @@ class RedisServer:
         self.has_replica = True
         self.offset = 0.0
         self._confirmed = 0  # commands that the replica has
+        self.moment = 0
 
     def _time(self) -> float:
         return self._now() + self.offset if self._moment is None else self._moment
@@ -162,6 +164,7 @@ class RedisServer:
         """Run one command; return its reply, or its error."""
         if len(self._copies[-1].commands) >= _KEPT_COMMANDS:
             self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [], self.done)]
+        self.moment += 1
         reply = self._socket.run(command)
         if not isinstance(reply, redis.exceptions.NoScriptError):
             self._copies[-1].commands.append(_Done(self._time(), self.is_full, command))

@@ -80,8 +80,8 @@ class Sabotage:
                 self._kill(fault.choice)
             case Kind.CUT:
                 self._network.cut(worker.name)
-            case Kind.LOSE_ANSWER if self._post.returning:
-                self._post.give_back(int(fault.choice * len(self._post.returning)), lost=True)
+            case Kind.LOSE_ANSWER | Kind.CANCEL:
+                self._disconnect_client(fault)
             case Kind.RESTART | Kind.LOSE_COMMANDS:
                 self._restart_store(int(fault.size))
             case Kind.LOSE_APPENDED:
@@ -97,6 +97,12 @@ class Sabotage:
                 clock.elapsed += fault.size
             case _:
                 self._change_server(fault)
+
+    def _disconnect_client(self, fault: Fault) -> None:
+        if fault.kind is Kind.CANCEL:
+            self._post.cancel(fault.choice)
+        elif self._post.returning:
+            self._post.give_back(int(fault.choice * len(self._post.returning)), lost=True)
 
     def _change_server(self, fault: Fault) -> None:
         match fault.kind:

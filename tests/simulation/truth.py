@@ -18,12 +18,13 @@ from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.log_entries import mark_of
-from service.store.records.layout import EXPIRED, PENDING, ROUND
+from service.store.records.layout import EXPIRED, INACTIVE, PENDING, ROUND
 from service.store.records.optional_fields import GIVEN_COSTS, LogRows, OptionalFields
 from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
 from service.store.values import ChangeEntry, LogEntry
 from tests.simulation.event_loop import run_now
+from tests.simulation.histories import Histories, Since
 from tests.simulation.log_rounds import Asked, Own, Position, Round, Stored, ViolationError, end_of, split
 from tests.simulation.pace import Pace
 from tests.simulation.paces import InForce, paced
@@ -65,12 +66,11 @@ class Truth:
         self.change_count = 0
         self.rounds: list[Round] = []
         self.closed: dict[Own, int] = {}  # the number of its round
-        self.predictions: dict[Own, Stored] = {}
+        self.histories = Histories()
         self.acknowledged: dict[Own, tuple[int | None, float]] = {}  # round, if known, and reward
         self.losses = 0
         self.newest = 0  # the newest acknowledged round
         self._acknowledged_at = [(-math.inf, 0)]  # moments, and the newest acknowledged round since
-        self.never_active: set[Own] = set()
         self.lost: set[Own] = set()  # predictions that the server has lost; some are stored again
         self._store = WholeLog(server, self)
         first = self._store.stored_model(key)
@@ -170,10 +170,10 @@ class Truth:
 
     def _take_round(self, block: str, row: Any, price: bytes) -> None:
         own, at = (block, int(row["token"])), int(row["round"])
-        stored = self.predictions.get(own)
+        stored = self.histories.stored.get(own)
         self._require(at == len(self.rounds) + 1, f"round {at} has the wrong place")
         self._require(own not in self.closed, f"{own} is closed by rounds {self.closed.get(own)} and {at}")
-        self._require(own not in self.never_active, f"{own} was never activated, and has a round")
+        self._require(not self.histories.is_inactive(own), f"{own} is not activated, and has a round")
         logged = (row["output"].tobytes(), float(row["propensity"]), price)
         same = stored and (stored.output, stored.propensity, stored.price) == logged
         self._require(bool(same), f"round {at} of {own} is not the stored prediction {stored}")
@@ -209,10 +209,33 @@ class Truth:
             nearest = there.rules.nearest_to(decisions.distributions[i].tolist(), parts.eligible[i].tolist())
             true, drawn = float(nearest[int(output)]), float(row["propensity"])
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
-            before, price = self.predictions.get(own), _price_of(parts, i)
-            self._require(before is None or before.expires_at < waiting.expires_at, f"{own} is stored twice")
-            (shown,) = point.model.choice.answers.show(table["output"][i : i + 1])
-            self.predictions[own] = Stored(output.tobytes(), str(shown.label), drawn, price, waiting.expires_at)
+            self._require_forgotten(own)
+            (shown,), price = point.model.choice.answers.show(table["output"][i : i + 1]), _price_of(parts, i)
+            stored = Stored(
+                output.tobytes(), str(shown.label), drawn, price, waiting.expires_at, *seen, self._server.moment
+            )
+            is_inactive = waiting.kinds[i] == INACTIVE
+            asked = self._asked.get(tuple(contexts.rows(i, i + 1).values.tolist()), NO_OPTIONS)
+            self._require(is_inactive != asked.activated, f"{own} is stored as if activated were {not is_inactive}")
+            self.histories.store(own, stored, is_inactive=is_inactive)
+
+    def _require_forgotten(self, own: Own) -> None:
+        """Forget the round of a prediction that is stored again, which is right only if its key has expired."""
+        before = self.histories.stored.get(own)
+        self._require(before is None or self._may_end(before), f"{own} is stored twice")
+        self.closed.pop(own, None)
+        self.acknowledged.pop(own, None)
+
+    def look_at_block(self, block: str) -> None:
+        """Take what a command has changed in a block."""
+        for own, kind in self._open_in(block).items():
+            if kind != INACTIVE:
+                self.histories.activate(own, self._server.moment)
+
+    def since(self, max_lag_seconds: float) -> Since:
+        """Return what is true now, at the arrival of a request for a model with such a freshness."""
+        newest = self.newest_before(max_lag_seconds) if max_lag_seconds else self.newest
+        return Since(self._server.moment, self.losses, newest, self.change_count)
 
     def _prices(self, block: str, rows: LogRows, there: PricesInForce, seen: Position) -> Prices:
         """Return the prices of new predictions, and check that they are stored."""
@@ -234,27 +257,28 @@ class Truth:
         weights, costs_of_all = zip(*found, strict=True)
         return Prices(np.array(weights), np.array(costs_of_all))
 
-    def acknowledge(self, own: Own, number: int | None, reward: float, losses: int) -> None:
-        """Note feedback that a worker acknowledges.
+    def acknowledge(self, own: Own, number: int | None, reward: float, since: Since) -> None:
+        """Note feedback that a worker acknowledges, unless the server has lost it, or the prediction's key has expired.
 
         Args:
             own: the prediction.
             number: of its round, if known.
             reward: as answered.
-            losses: of the server, when the worker got the feedback.
+            since: the arrival of the feedback.
 
         Raises:
-            ViolationError: if the log does not have the round.
+            ViolationError: if the log has had no such round since then.
         """
-        if losses < self.losses and (number is None or self.closed.get(own) != number):
-            return  # the store has lost it since
-        if number is not None:
-            there = self.rounds[number - 1] if number <= len(self.rounds) else None
-            self._require(
-                there is not None and (there.own, there.reward) == (own, reward),
-                f"feedback {reward} for {own} is acknowledged as round {number}, which is {there}",
-            )
-        self.acknowledged[own] = (number, reward)
+        there = None if number is None or number > len(self.rounds) else self.rounds[number - 1]
+        is_there = there is not None and (there.own, there.reward) == (own, reward)
+        if not is_there and since.losses < self.losses:
+            return
+        self._require(
+            is_there or number is None,
+            f"feedback {reward} for {own} is acknowledged as round {number}, which is {there}",
+        )
+        if len(self.histories.stored_since(own, since.moment)) == 1:
+            self.acknowledged[own] = (number, reward)
         self.newest = max(self.newest, number or 0)
         self._acknowledged_at.append((self._elapsed(), self.newest))
 
@@ -274,11 +298,16 @@ class Truth:
         self._acknowledged_at = [(at, min(newest, rounds)) for at, newest in self._acknowledged_at]
         undone = self.rounds[rounds:]
         self.rounds, self.change_count = self.rounds[:rounds], changes
-        for each in undone:
-            del self.closed[each.own]
+        for number, each in enumerate(undone, rounds + 1):
+            self.histories.undo(number, each)
+            self.closed.pop(each.own, None)
         self.entries = [entry for entry in self.entries if end_of(entry) <= (rounds, changes)]
-        self.lost |= (lost := {own for own in self.predictions if not self._has(own)})
-        self.predictions = {own: stored for own, stored in self.predictions.items() if own not in lost}
+        for own in [own for own in self.histories.stored if not self._has(own)]:
+            self.lost.add(own)
+            self.histories.forget(own)
+        for own in self.histories.once_inactive:
+            if self._open_in(own[0]).get(own) == INACTIVE:
+                self.histories.deactivate(own)
         self._require(self.position == (rounds, changes), "a loss split an entry")
         self._paces = {at: pace for at, pace in self._paces.items() if at <= (rounds, changes)}
         self._fold.cut((rounds, changes), self._mark)
@@ -294,10 +323,15 @@ class Truth:
         """Whether feedback for a prediction may wait for the end of its window."""
         return self.model.definition.learn == "at_window_close" and own not in self.closed
 
-    def may_have_expired(self, own: Own) -> bool:
-        """Whether the window of a prediction may have ended, by some clock."""
-        stored = self.predictions.get(own)
-        return stored is None or stored.expires_at < self._latest()
+    def may_have_expired(self, own: Own, since: Since) -> bool:
+        """Whether the window of what was stored since a moment as a prediction may have ended, by some clock.
+
+        No clock of a later moment is later than the one that judged by more than the clocks differ.
+        """
+        return any(map(self._may_end, self.histories.stored_since(own, since.moment)))
+
+    def _may_end(self, stored: Stored) -> bool:
+        return stored.expires_at < self._latest()
 
     def _holds_feedback(self, own: Own) -> bool:
         """Whether feedback for a prediction waits for the end of its window."""
@@ -360,7 +394,7 @@ class Truth:
             if number is not None or closed_by is not None:
                 there = None if closed_by is None else self.rounds[closed_by - 1]
                 self._require(there is not None and there.reward == reward, f"{own}: {number}, {reward} became {there}")
-        for own, stored in self.predictions.items():
+        for own, stored in self.histories.stored.items():
             name = keys.block(*self.key, own[0])
             self._require(self._server.look("PTTL", name) != -1, f"{name} is never deleted")
             is_due = closes(self.model.definition) and stored.expires_at < due

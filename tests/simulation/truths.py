@@ -1,6 +1,6 @@
 """The truths about all models. A model that is deleted and created again has another incarnation, and another truth."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from service.choice.requests import Options
 from service.store import keys
@@ -75,14 +75,23 @@ class Truths:
 
     def note_stored(self, block_key: str, record: bytes) -> None:
         """Note a stored block of predictions; see `Truth.note_stored`."""
-        model, _, block = block_key.partition(":p:")
-        name, incarnation = model.removeprefix("wager:{").split("}:")
-        truth = self._now[name]
-        if truth.key.incarnation != incarnation or not truth.exists:
-            raise ViolationError(
-                f"block {block} of {incarnation} of model {name} is stored; it has {truth.key.incarnation}"
-            )
+        truth, block = self._truth_of_block(block_key)
+        if truth is None:
+            raise ViolationError(f"block {block_key} is stored; its model is gone")
         truth.note_stored(block, record)
+
+    def look_at_blocks(self, block_keys: Sequence[str]) -> None:
+        """Take what a command has changed in blocks of predictions."""
+        for block_key in block_keys:
+            truth, block = self._truth_of_block(block_key)
+            if truth is not None:
+                truth.look_at_block(block)
+
+    def _truth_of_block(self, block_key: str) -> tuple[Truth | None, str]:
+        """Return the truth about the incarnation that has a block, if it exists; and the block."""
+        model, _, block = block_key.partition(":p:")
+        truth = self._all.get(ModelKey(*model.removeprefix("wager:{").split("}:")))
+        return (truth if truth is not None and truth.exists else None), block
 
     def check_snapshot(self, model_key: str) -> None:
         """Check the snapshot of a model; see `Truth.check_snapshot`."""
