@@ -11,16 +11,18 @@ from pathlib import Path
 from tests.simulation.faults import Fault, plan
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.shrinking import smallest
+from tests.simulation.workers import Settings
 from tests.simulation.world import Figures, World
 
 _STEPS = 20_000
 _LAST_EVENTS = 20
+_MOST_OPEN_BYTES = 8_000
 
 
 def run(
     seed: int, steps: int = _STEPS, faults: Sequence[Fault] | None = None, trace: list[str] | None = None
 ) -> Figures:
-    """Run one simulation. Every second seed waits for a replica.
+    """Run one simulation. Every second seed waits for a replica, and every third one limits the open predictions.
 
     Args:
         seed: decides everything.
@@ -32,7 +34,8 @@ def run(
         ViolationError: if a promise is broken.
     """
     planned = plan(seed, steps) if faults is None else faults
-    world = World(seed, planned, seed % 2, trace=None if trace is None else trace.append)
+    settings = Settings(seed % 2, 0 if seed % 3 else _MOST_OPEN_BYTES)
+    world = World(seed, planned, settings, trace=None if trace is None else trace.append)
     try:
         return world.run(steps)
     finally:

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     LOSE_APPENDED = "restart the store without its last rounds or changes, and what came after them"
     FULL = "fill the store's memory"
     FREE = "free the store's memory"
+    FULL_DISK = "fill the store's disk"
+    FREE_DISK = "free the store's disk"
     WORKER_CLOCK = "let a worker's clock jump"
     STORE_CLOCK = "let the store's clock jump"
     SLEEP = "let time pass"
@@ -36,6 +38,8 @@ _SHARES = {
     Kind.LOSE_APPENDED: 4,
     Kind.FULL: 1,
     Kind.FREE: 3,
+    Kind.FULL_DISK: 1,
+    Kind.FREE_DISK: 4,
     Kind.WORKER_CLOCK: 2,
     Kind.STORE_CLOCK: 1,
     Kind.SLEEP: 2,
@@ -55,6 +59,7 @@ _SHARE_OF_KINDS = 0.7
 """Share of the kinds of faults that a run has: some errors need a fault without the others (Groce et al., 2012)."""
 
 
+_REPAIRS = (Kind.FREE, Kind.FREE_DISK, Kind.REPLICA)
 _FAVOURED = 8
 """How much more often one kind occurs in a run than its share says."""
 
@@ -76,7 +81,7 @@ def plan(seed: int, steps: int) -> list[Fault]:
     """Return the faults of a run."""
     rng, found, step = random.Random(f"faults {seed}"), list[Fault](), 0
     mean = rng.choice(_STEPS_BETWEEN)
-    kinds = [kind for kind in _SHARES if kind in (Kind.FREE, Kind.REPLICA) or rng.random() < _SHARE_OF_KINDS]
+    kinds = [kind for kind in _SHARES if kind in _REPAIRS or rng.random() < _SHARE_OF_KINDS]
     favourite = rng.choice(kinds)
     weights = [_SHARES[kind] * (_FAVOURED if kind == favourite else 1) for kind in kinds]
     while (step := step + 1 + int(rng.expovariate(1 / mean))) < steps:

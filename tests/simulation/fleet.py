@@ -2,7 +2,7 @@
 
 from tests.simulation.event_loop import Clock
 from tests.simulation.network import Network
-from tests.simulation.workers import SimulatedWorker
+from tests.simulation.workers import Settings, SimulatedWorker
 
 
 class Fleet:
@@ -13,12 +13,12 @@ class Fleet:
         clock: the time of the simulation.
         network: connects them with the server.
         seed: of their random numbers.
-        replicas: the replicas that must have feedback before it is acknowledged.
+        settings: theirs.
     """
 
-    def __init__(self, n: int, clock: Clock, network: Network, seed: int, replicas: int) -> None:
+    def __init__(self, n: int, clock: Clock, network: Network, seed: int, settings: Settings) -> None:
         self._clock, self._network, self._seed = clock, network, seed
-        self.replicas = replicas
+        self.settings = settings
         self.workers: list[SimulatedWorker] = []
         self._dead: list[SimulatedWorker] = []  # kept: the tasks of a killed process must not end
         for _ in range(n):
@@ -36,7 +36,7 @@ class Fleet:
         """Start another worker."""
         number = len(self.workers) + len(self._dead) + 1
         seed = [self._seed, number]
-        self.workers.append(SimulatedWorker(f"w{number}", self._clock, self._network, seed, self.replicas))
+        self.workers.append(SimulatedWorker(f"w{number}", self._clock, self._network, seed, self.settings))
         return self.workers[-1]
 
     def replace(self, worker: SimulatedWorker) -> None:

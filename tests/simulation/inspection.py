@@ -24,6 +24,7 @@ _BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 10
 _OF_BLOCKS = {part for script in (_ADD_FEEDBACK, _ACTIVATE, _CLOSE_EXPIRED) for part in script}
 """The scripts that change stored blocks, by their digests and sources."""
 
+_OF_FEEDBACK = (_ADD_FEEDBACK.sha, _ADD_FEEDBACK.source)
 _OF_SHADOWS = {part for script in (_PUT_SHADOW, _SAVE_SHADOW, _CHANGE_MODEL) for part in script}
 """The scripts that concern shadows, by their digests and sources."""
 
@@ -53,17 +54,15 @@ class Inspection:
             self._truths.check_snapshot(str(command[3]))
         if command[1] in _OF_SHADOWS:
             self._truths.check_shadows(str(command[3]))
+        named, args = command[3 : 3 + command[2]], command[3 + command[2] :]
         if command[1] in _OF_BLOCKS:
-            self._truths.look_at_blocks(command[3 + _BEFORE_BLOCKS : 3 + command[2]])
+            letters = [each[0] for each in reply[:-1]] if command[1] in _OF_FEEDBACK and isinstance(reply, list) else []
+            self._truths.look_at_blocks(named[_BEFORE_BLOCKS:], b"".join(letters))
         if command[1] in (_ADD_PREDICTIONS.sha, _ADD_PREDICTIONS.source) and isinstance(reply, list):
-            total, stored = reply[:2]
+            total, heads = reply[:2]
             if total is None:
-                self._note_blocks(command[3 : 3 + command[2]], command[3 + command[2] :], stored)
-
-    def _note_blocks(self, names: Sequence[str], args: Sequence[bytes], stored: Sequence[bytes | None]) -> None:
-        for name, record, before in zip(names[_BEFORE_BLOCKS:], args[_BEFORE_RECORDS:], stored, strict=True):
-            if before is None:
-                self._truths.note_stored(name, record)
+                blocks = list(zip(named[_BEFORE_BLOCKS:], args[_BEFORE_RECORDS:], strict=True))
+                self._truths.note_blocks(blocks, heads)
 
     def check(self, workers: Sequence[SimulatedWorker]) -> None:
         """Compare the states of the workers with the fold.

@@ -20,6 +20,7 @@ from fakeredis.commands_mixins import server_mixin
 
 from tests.simulation import lua_structs
 
+_BAD_DISK = "MISCONF Errors writing to the AOF file: No space left on device"
 _OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'."
 
 _GROWING = frozenset(
@@ -34,7 +35,8 @@ _KEPT_COMMANDS = 256
 """Commands between two copies of the data. A restart may lose up to this number of commands."""
 
 _BEYOND = b"#!lua flags=allow-oom\n"
-"""How a script begins that runs above the memory limit. Lua itself does not know the line."""
+"""How a script begins that runs above the memory limit. Lua itself does not know the line. A server that cannot write
+to its disk refuses such a script before it begins, because its flags do not say that it only reads."""
 
 _PRELUDE = """
 function(raw_call, sha1hex, pack, unpack)
@@ -64,6 +66,7 @@ class _Done(NamedTuple):
 
     moment: float
     is_full: bool
+    has_bad_disk: bool
     command: tuple[Any, ...]
 
 
@@ -78,7 +81,7 @@ class _Copy(NamedTuple):
 class _Socket(FakeSocket):
     """Runs commands and scripts."""
 
-    is_full = False
+    is_full = has_bad_disk = False
     _has_written = False  # or may write above the limit
 
     def _get_server_runtime(self, server: Any) -> Any:
@@ -92,6 +95,8 @@ class _Socket(FakeSocket):
 
     def eval(self, script: bytes, numkeys: int, *keys_and_args: bytes) -> Any:
         """Run a script; compile it once."""
+        if self.has_bad_disk and script.startswith(_BEYOND):
+            raise SimpleError(_BAD_DISK)
         server: Any = self._server
         runtime, sha = self._get_server_runtime(server), _sha1hex(script)
         server.script_cache[sha] = script
@@ -114,6 +119,8 @@ class _Socket(FakeSocket):
         try:
             if self.is_full and not self._has_written and word in _GROWING:
                 raise SimpleError(_OUT_OF_MEMORY)
+            if self.has_bad_disk and not self._has_written and word in _WRITING:
+                raise SimpleError(_BAD_DISK)
             self._has_written |= word in _WRITING
             function, signature = self._name_to_func(word.decode().lower())
             reply = self._run_command(function, signature, [_argument(arg) for arg in args], True)
@@ -126,6 +133,8 @@ class _Socket(FakeSocket):
         words = [_argument(word) for word in command]
         if self.is_full and words[0].upper() in _GROWING:
             return redis.exceptions.OutOfMemoryError(_OUT_OF_MEMORY.removeprefix("OOM "))
+        if self.has_bad_disk and words[0].upper() in _WRITING:
+            return redis.exceptions.ResponseError(_BAD_DISK)
         self._process_command(words)
         assert isinstance(self.responses, queue.Queue)
         return self.responses.get_nowait()
@@ -167,16 +176,25 @@ class RedisServer:
         self.moment += 1
         reply = self._socket.run(command)
         if not isinstance(reply, redis.exceptions.NoScriptError):
-            self._copies[-1].commands.append(_Done(self._time(), self.is_full, command))
+            self._copies[-1].commands.append(_Done(self._time(), self.is_full, self.has_bad_disk, command))
         return reply
 
     def look(self, *command: Any) -> Any:
         """Run a command that only reads, outside of the simulation."""
-        is_full, self._socket.is_full = self._socket.is_full, False
+        limits = self._limits
+        self._limits = (False, False)
         try:
             return self._socket.run(command)
         finally:
-            self._socket.is_full = is_full
+            self._limits = limits
+
+    @property
+    def _limits(self) -> tuple[bool, bool]:
+        return self.is_full, self.has_bad_disk
+
+    @_limits.setter
+    def _limits(self, limits: tuple[bool, bool]) -> None:
+        self.is_full, self.has_bad_disk = limits
 
     @property
     def is_full(self) -> bool:
@@ -186,6 +204,15 @@ class RedisServer:
     @is_full.setter
     def is_full(self, is_full: bool) -> None:
         self._socket.is_full = is_full
+
+    @property
+    def has_bad_disk(self) -> bool:
+        """Whether the server cannot write to its disk, and therefore refuses writes."""
+        return self._socket.has_bad_disk
+
+    @has_bad_disk.setter
+    def has_bad_disk(self, has_bad_disk: bool) -> None:
+        self._socket.has_bad_disk = has_bad_disk
 
     def confirm(self) -> int:
         """Let the replica confirm all commands; return the number of replicas that have them."""
@@ -216,10 +243,10 @@ class RedisServer:
         copied = self._copies[-1]
         kept = copied.commands[: end - copied.begin]
         self._restore(copied.items)
-        is_full = self.is_full
-        for self._moment, self.is_full, command in kept:
+        limits = self._limits
+        for self._moment, self.is_full, self.has_bad_disk, command in kept:
             self._socket.run(command)
-        self._moment, self.is_full = None, is_full
+        self._moment, self._limits = None, limits
         self._copies[-1] = copied._replace(commands=kept)
         self.forget_scripts()
         return n

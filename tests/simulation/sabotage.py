@@ -108,6 +108,8 @@ class Sabotage:
         match fault.kind:
             case Kind.FULL | Kind.FREE:
                 self._server.is_full = fault.kind is Kind.FULL
+            case Kind.FULL_DISK | Kind.FREE_DISK:
+                self._server.has_bad_disk = fault.kind is Kind.FULL_DISK
             case Kind.STORE_CLOCK:
                 self._server.offset += fault.size
             case Kind.NO_REPLICA | Kind.REPLICA:
@@ -132,5 +134,5 @@ class Sabotage:
         self._server.lose(n)
         gone = self._truths.lose()
         self.lost += len(gone)
-        if gone and self._fleet.replicas:
+        if gone and self._fleet.settings.replicas:
             raise ViolationError(f"the replica had {gone}, and they are lost")

@@ -17,7 +17,7 @@ from tests.simulation.operations import MODEL, POLICIES, Operation
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.reference_fold import bits_of
 from tests.simulation.truths import Truths
-from tests.simulation.workers import SimulatedWorker
+from tests.simulation.workers import PLAIN, SimulatedWorker
 
 _AHEAD = 1000.0
 """Seconds by which the store's clock is ahead: by it, every window has ended; by those of the workers, none has."""
@@ -37,7 +37,7 @@ class Base:
     def __init__(self) -> None:
         self.clock, network = Clock(), Network()
         self.server = RedisServer(lambda: self.clock.now)
-        worker = SimulatedWorker("w", self.clock, network, [0], 0, visits=False)
+        worker = SimulatedWorker("w", self.clock, network, [0], PLAIN, visits=False)
         made = ModelDefinition.model_validate(definition(MODEL, **POLICIES))
         task = worker.loop.spawn(worker.registry.create(made))
         while not task.done():
@@ -67,7 +67,7 @@ class Schedule:
         self.truths = Truths(self._server, lambda: base.clock.now, lambda: base.clock.elapsed)
         self.truths.note(MODEL)
         self._inspection = Inspection(self.truths)
-        workers = (SimulatedWorker(f"w{n}", base.clock, self._network, [n], 0, visits=False) for n in (0, 1))
+        workers = (SimulatedWorker(f"w{n}", base.clock, self._network, [n], PLAIN, visits=False) for n in (0, 1))
         self._workers: dict[int, SimulatedWorker] = dict(enumerate(workers))
         self._dead: list[SimulatedWorker] = []
         self._tasks: dict[str, Any] = {}

@@ -18,11 +18,12 @@ from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.log_entries import mark_of
-from service.store.records.layout import EXPIRED, INACTIVE, PENDING, ROUND
+from service.store.records.layout import EXPIRED, INACTIVE, KEY_BYTES, PENDING, ROUND
 from service.store.records.optional_fields import GIVEN_COSTS, LogRows, OptionalFields
 from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
 from service.store.values import ChangeEntry, LogEntry
+from tests.simulation.counters import Counters
 from tests.simulation.event_loop import run_now
 from tests.simulation.histories import Histories, Since
 from tests.simulation.log_rounds import Asked, Own, Position, Round, Stored, ViolationError, end_of, split
@@ -47,6 +48,7 @@ class Truth:
         latest: returns the latest moment that any clock may have shown.
         elapsed: returns the seconds since the simulation began.
         asked: the options of requests, by their contexts.
+        most_open_bytes: of the predictions of a model; 0 for any.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Truth:
         latest: Callable[[], float],
         elapsed: Callable[[], float],
         asked: Mapping[Asked, Options],
+        most_open_bytes: int = 0,
     ) -> None:
         self._server = server
         self._elapsed = elapsed
@@ -66,7 +69,7 @@ class Truth:
         self.change_count = 0
         self.rounds: list[Round] = []
         self.closed: dict[Own, int] = {}  # the number of its round
-        self.histories = Histories()
+        self.histories, self._books = Histories(), Counters(most_open_bytes)
         self.acknowledged: dict[Own, tuple[int | None, float]] = {}  # round, if known, and reward
         self.losses = 0
         self.newest = 0  # the newest acknowledged round
@@ -218,6 +221,8 @@ class Truth:
             asked = self._asked.get(tuple(contexts.rows(i, i + 1).values.tolist()), NO_OPTIONS)
             self._require(is_inactive != asked.activated, f"{own} is stored as if activated were {not is_inactive}")
             self.histories.store(own, stored, is_inactive=is_inactive)
+        self._books.open(block, record)
+        self._require(self._books.has_room(0, int(self._store_now())), f"there was no room for block {block}")
 
     def _require_forgotten(self, own: Own) -> None:
         """Forget the round of a prediction that is stored again, which is right only if its key has expired."""
@@ -228,9 +233,40 @@ class Truth:
 
     def look_at_block(self, block: str) -> None:
         """Take what a command has changed in a block."""
+        record = self._server.look("GET", keys.block(*self.key, block))
+        if record is not None and self.model.choice.records.waiting(record) is None:
+            self._books.close(block, record)
         for own, kind in self._open_in(block).items():
             if kind != INACTIVE:
                 self.histories.activate(own, self._server.moment)
+
+    def note_statuses(self, letters: bytes) -> None:
+        """Note what a script says of feedback; see `Counters.note_statuses`."""
+        self._books.note_statuses(letters)
+
+    def note_refused(self, record: bytes, others: int) -> None:
+        """Note that the server has no room for a block.
+
+        Args:
+            record: of the block.
+            others: bytes for which the same script has counted room that it did not need.
+        """
+        has_room = self._books.has_room(others + len(record) + KEY_BYTES, int(self._store_now()))
+        self._require(not has_room, "a block is refused, but there is room for it")
+        self._books.refuse_predictions(record)
+
+    def check_counters(self) -> None:
+        """Check the counters after a script.
+
+        Raises:
+            ViolationError: if one is wrong.
+        """
+        difference = self._books.difference(self._fields(), int(self._store_now()))
+        self._require(not difference, difference)
+
+    def _fields(self) -> dict[bytes, bytes]:
+        words = iter(self._server.look("HGETALL", keys.model(self.key.name)))
+        return dict(zip(words, words, strict=True))
 
     def since(self, max_lag_seconds: float) -> Since:
         """Return what is true now, at the arrival of a request for a model with such a freshness."""
@@ -311,6 +347,7 @@ class Truth:
         self._require(self.position == (rounds, changes), "a loss split an entry")
         self._paces = {at: pace for at, pace in self._paces.items() if at <= (rounds, changes)}
         self._fold.cut((rounds, changes), self._mark)
+        self._books.lose(self._fields(), lambda block: bool(self._open_in(block)))
         gone = [own for own in self.acknowledged if own not in self.closed and not self._holds_feedback(own)]
         for own in gone:
             self.acknowledged.pop(own, None)

@@ -1,14 +1,19 @@
 """The truths about all models. A model that is deleted and created again has another incarnation, and another truth."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from service.choice.requests import Options
 from service.store import keys
+from service.store.records.layout import KEY_BYTES
 from service.store.stored_models import ModelKey
 from tests.simulation.log_rounds import Asked, Own, ViolationError
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.shadow_truth import ShadowTruth
 from tests.simulation.truth import Truth
+
+_REFUSED = 1
+"""What the script says that stores predictions of a block for which there is no room."""
 
 
 class Truths:
@@ -18,10 +23,17 @@ class Truths:
         server: holds the models.
         latest: returns the latest moment that any clock may have shown.
         elapsed: returns the seconds since the simulation began.
+        most_open_bytes: of the predictions of each model; 0 for any.
     """
 
-    def __init__(self, server: RedisServer, latest: Callable[[], float], elapsed: Callable[[], float]) -> None:
-        self._server = server
+    def __init__(
+        self,
+        server: RedisServer,
+        latest: Callable[[], float],
+        elapsed: Callable[[], float],
+        most_open_bytes: int = 0,
+    ) -> None:
+        self._server, self._most_open_bytes = server, most_open_bytes
         self._clocks = latest, elapsed
         self.asked = dict[Asked, Options]()  # what clients asked for, by their contexts, which differ
         self._all: dict[ModelKey, Truth] = {}
@@ -58,7 +70,7 @@ class Truths:
             return
         key = ModelKey(name, incarnation.decode())
         if key not in self._all:
-            self._all[key] = Truth(self._server, key, *self._clocks, self.asked)
+            self._all[key] = Truth(self._server, key, *self._clocks, self.asked, self._most_open_bytes)
             self._shadows[key] = ShadowTruth(self._server, self._all[key])
         before, self._now[name] = self._now.get(name), self._all[key]
         if before is not None and before is not self._all[key]:
@@ -73,19 +85,29 @@ class Truths:
                 self.note(name)
             self._now[name].look()
 
-    def note_stored(self, block_key: str, record: bytes) -> None:
-        """Note a stored block of predictions; see `Truth.note_stored`."""
-        truth, block = self._truth_of_block(block_key)
+    def note_blocks(self, blocks: Sequence[tuple[str, bytes]], heads: Sequence[Any]) -> None:
+        """Note what a script has done with new blocks of a model, by their keys; see `Truth.note_stored`."""
+        truth, counted = self._truth_of_block(blocks[0][0])[0], 0
         if truth is None:
-            raise ViolationError(f"block {block_key} is stored; its model is gone")
-        truth.note_stored(block, record)
+            raise ViolationError(f"blocks {blocks} are stored; their model is gone")
+        for (key, record), head in zip(blocks, heads, strict=True):
+            if head is None:
+                truth.note_stored(key.partition(":p:")[2], record)
+            elif head == _REFUSED:
+                truth.note_refused(record, counted)
+            else:
+                counted += len(record) + KEY_BYTES
+        truth.check_counters()
 
-    def look_at_blocks(self, block_keys: Sequence[str]) -> None:
-        """Take what a command has changed in blocks of predictions."""
+    def look_at_blocks(self, block_keys: Sequence[str], statuses: bytes) -> None:
+        """Take what a script has changed in blocks of a model, and what it says of feedback for them."""
         for block_key in block_keys:
             truth, block = self._truth_of_block(block_key)
             if truth is not None:
                 truth.look_at_block(block)
+        if block_keys and truth is not None:
+            truth.note_statuses(statuses)
+            truth.check_counters()
 
     def _truth_of_block(self, block_key: str) -> tuple[Truth | None, str]:
         """Return the truth about the incarnation that has a block, if it exists; and the block."""

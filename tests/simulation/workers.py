@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, TypeVarTuple
+from typing import NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -65,11 +65,21 @@ redis_store._PART_BYTES = 64  # so that a snapshot has several parts, as large o
 class SimulatedStore(RedisStore):
     """The store over a connection of the simulation."""
 
-    def __init__(self, connection: Connection, replicas: int) -> None:
+    def __init__(self, connection: Connection, replicas: int, most_open_bytes: int = 0) -> None:
         self._connection = self._bulk = connection
-        self._max_open_bytes = 0
+        self._max_open_bytes = most_open_bytes
         self._confirmed = Confirmed(connection, replicas, _TIMEOUT / 2)
         self._turn = asyncio.Semaphore(32)
+
+
+class Settings(NamedTuple):
+    """The settings of workers."""
+
+    replicas: int = 0  # that must have feedback before it is acknowledged
+    most_open_bytes: int = 0  # of the predictions of a model; 0 for any
+
+
+PLAIN = Settings()
 
 
 class SimulatedWorker:
@@ -80,12 +90,12 @@ class SimulatedWorker:
         clock: the time of the simulation.
         network: connects it with the server.
         seed: of its random numbers.
-        replicas: the replicas that must have feedback before it is acknowledged.
+        settings: the same for all workers.
         visits: whether it runs what a worker does each second, and its computations take time.
     """
 
     def __init__(
-        self, name: str, clock: Clock, network: Network, seed: list[int], replicas: int, *, visits: bool = True
+        self, name: str, clock: Clock, network: Network, seed: list[int], settings: Settings, *, visits: bool = True
     ) -> None:
         self.name = name
         self.loop = VirtualLoop(clock)
@@ -96,7 +106,7 @@ class SimulatedWorker:
         self.rng = np.random.default_rng(seed)
         with self.loop.current():
             connection = SimulatedConnection(network, self.loop, name, _TIMEOUT)
-            self.store = SimulatedStore(connection, replicas)
+            self.store = SimulatedStore(connection, *settings)
             compute = InlineCompute(self.rng if visits else None)
             self.environment = Environment(
                 self.store,

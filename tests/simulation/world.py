@@ -26,7 +26,7 @@ from tests.simulation.post import Post
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.sabotage import Sabotage
 from tests.simulation.truths import Truths
-from tests.simulation.workers import SimulatedWorker
+from tests.simulation.workers import PLAIN, Settings, SimulatedWorker
 
 _WORKERS, _CLIENTS = 3, 10
 _SHARE_OF_TIME = 0.03
@@ -64,7 +64,7 @@ class World:
     Args:
         seed: decides everything.
         faults: in the order of their steps.
-        replicas: the replicas that must have feedback before it is acknowledged, 0 or 1.
+        settings: of the workers; 0 or 1 replicas.
         models: what to create, by name.
         trace: gets a line for each event.
         clock: the time of the simulation; a new one by default.
@@ -75,7 +75,7 @@ class World:
         self,
         seed: int,
         faults: Sequence[Fault],
-        replicas: int = 0,
+        settings: Settings = PLAIN,
         models: Mapping[str, Mapping[str, Any]] = MODELS,
         trace: Callable[[str], None] | None = None,
         clock: Clock | None = None,
@@ -87,8 +87,10 @@ class World:
         self.server = server or RedisServer(lambda: self.clock.now)
         self._outside = VirtualLoop(self.clock)  # the loop of all clients
         self.post = Post(self._outside)
-        self.fleet = Fleet(_WORKERS, self.clock, self.network, seed, replicas)
-        self.truths = Truths(self.server, lambda: self.clock.now + self._skew, lambda: self.clock.elapsed)
+        self.fleet = Fleet(_WORKERS, self.clock, self.network, seed, settings)
+        self.truths = Truths(
+            self.server, lambda: self.clock.now + self._skew, lambda: self.clock.elapsed, settings.most_open_bytes
+        )
         self._inspection = Inspection(self.truths)
         self._sabotage = Sabotage(
             self.fleet, self.network, self.post, self.server, self.truths, self._execute, self._random
@@ -138,6 +140,7 @@ class World:
     def _finish(self) -> None:
         """Let all requests end, and all windows close, without faults; then compare everything."""
         self.crowd.is_over, self.server.is_full, self.server.has_replica = True, False, True
+        self.server.has_bad_disk = False
         self._most_steps = self.steps + _MOST_STEPS_TO_END
         while not all(player.done() for player in self._players) or not self.post.is_quiet:
             self._step()

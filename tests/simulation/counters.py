@@ -1,0 +1,78 @@
+"""What the counters of a model must say: predictions, refusals, and the bytes of open predictions."""
+
+from collections.abc import Callable, Mapping
+
+from service.store.records.layout import HEAD, KEY_BYTES
+
+_OF_MOMENT, _REFUSED, _HISTORY_LOST = b"open:", b"refused:", b"refused:history-lost"
+_PREDICTIONS, _RELEASED_AT = HEAD.place("predictions"), HEAD.place("released_at")
+_PREDICTIONS = HEAD.place("predictions")
+_RECORDED, _LOST = b"rh"  # letters of statuses: the first is not counted, the second also when a window ends
+
+
+class Counters:
+    """The counters of one model.
+
+    Args:
+        most_open_bytes: of its open predictions; 0 for any.
+    """
+
+    def __init__(self, most_open_bytes: int) -> None:
+        self._most = most_open_bytes
+        self._bytes: dict[tuple[str, int], int] = {}  # by block, and by the moment until which they count
+        self._closed = set[tuple[str, int]]()
+        self._predictions = self._predictions_refused = self._feedback_refused = 0
+
+    def open(self, block: str, record: bytes) -> None:
+        """Note a block that is stored."""
+        self._bytes[block, _released_at(record)] = len(record) + KEY_BYTES
+        self._predictions += _size(record)
+
+    def close(self, block: str, record: bytes) -> None:
+        """Note a block whose predictions are all closed."""
+        self._closed.add((block, _released_at(record)))
+
+    def refuse_predictions(self, record: bytes) -> None:
+        """Note a block that is not stored."""
+        self._predictions_refused += _size(record)
+
+    def note_statuses(self, letters: bytes) -> None:
+        """Note what a script says of feedback, one letter for each."""
+        self._feedback_refused += sum(letter not in (_RECORDED, _LOST) for letter in letters)
+
+    def has_room(self, more: int, now: float) -> bool:
+        """Whether the maximum leaves room for more bytes."""
+        return not self._most or self._open_bytes(now) + more <= self._most
+
+    def _open_bytes(self, now: float) -> int:
+        return sum(size for key, size in self._bytes.items() if key[1] > now and key not in self._closed)
+
+    def lose(self, fields: Mapping[bytes, bytes], is_open: Callable[[str], bool]) -> None:
+        """Take the counters of a server that has lost commands, and whether it has a block that is open."""
+        self._closed = {key for key in self._bytes if not is_open(key[0])}
+        self._predictions, self._predictions_refused, self._feedback_refused, *_ = _read(fields, 0)
+
+    def difference(self, fields: Mapping[bytes, bytes], now: float) -> str:
+        """Return how the fields of the model differ from what they must say; "" if they do not."""
+        *counted, total, lasting = found = _read(fields, now)
+        counts = self._predictions, self._predictions_refused, self._feedback_refused
+        parts = sum(int(size) for name, size in fields.items() if name.startswith(_OF_MOMENT))
+        true = (*counts, parts, self._open_bytes(now))
+        return "" if found == true else f"the counters say {(*counted, total, lasting)}, and not {true}"
+
+
+def _read(fields: Mapping[bytes, bytes], now: float) -> tuple[int, int, int, int, int]:
+    """Return the predictions, those refused, the feedback refused, all open bytes, and those that count after now."""
+    counts = [int(fields.get(name, 0)) for name in (b"predictions", b"predictions_refused", b"open_bytes")]
+    refused = sum(int(n) for name, n in fields.items() if name.startswith(_REFUSED) and name != _HISTORY_LOST)
+    moments = {int(name[len(_OF_MOMENT) :]): int(n) for name, n in fields.items() if name.startswith(_OF_MOMENT)}
+    return counts[0], counts[1], refused, counts[2], sum(n for moment, n in moments.items() if moment > now)
+
+
+def _released_at(record: bytes) -> int:
+    return int.from_bytes(record[_RELEASED_AT : _RELEASED_AT + 8], "little", signed=True)
+
+
+def _size(record: bytes) -> int:
+    """Return the number of predictions of a block."""
+    return int.from_bytes(record[_PREDICTIONS : _PREDICTIONS + 4], "little")
