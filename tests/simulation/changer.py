@@ -9,7 +9,7 @@ from service.schemas.lifecycle import SnapshotRequest
 from service.schemas.models import LearnerChoice, ModelDefinition, ModelPatch
 from tests.service.sample_models import GAPTRON, LABELS, definition
 from tests.simulation.clients import Crowd
-from tests.simulation.models import CHANGED, GUEST, MODELS, SQUARECB
+from tests.simulation.models import CHANGED, FLAG, GUEST, MODELS, SQUARECB
 from tests.simulation.post import heard_by_nobody
 from tests.simulation.workers import SimulatedWorker
 
@@ -28,7 +28,7 @@ promoted while the model has none."""
 
 
 class Changer:
-    """Changes the model `CHANGED`, and creates and deletes `GUEST`.
+    """Changes the model `CHANGED` and the labels of `FLAG`, and creates and deletes `GUEST`.
 
     Args:
         crowd: asks workers.
@@ -48,6 +48,7 @@ class Changer:
             self._number += 1
             changes = [
                 self._change_labels,
+                self._change_flag,
                 self._change_rules,
                 self._change_both,
                 self._change_prices,
@@ -67,15 +68,19 @@ class Changer:
         labels, _ = self._new_labels()
         return self._patch(labels=labels)
 
+    def _change_flag(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        labels, _ = self._new_labels(FLAG)
+        return self._patch(FLAG, labels=labels)
+
     def _change_rules(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
-        return self._patch(rules=self._rules(self._labels))
+        return self._patch(rules=self._rules(self._labels()))
 
     def _change_both(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         labels, then = self._new_labels()
         return self._patch(labels=labels, rules=self._rules(then))
 
     def _change_prices(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
-        costs = {label: self._random.uniform(0.0, 1.0) for label in self._labels[1:]}
+        costs = {label: self._random.uniform(0.0, 1.0) for label in self._labels()[1:]}
         budget = {"cost": self._random.uniform(0.1, 0.6)}
         changes: list[dict[str, Any]] = [
             {"costs": costs},
@@ -87,17 +92,16 @@ class Changer:
         ]
         return self._patch(**self._random.choice(changes))
 
-    def _patch(self, **fields: Any) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+    def _patch(self, model: str = CHANGED, **fields: Any) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         patch = ModelPatch.model_validate(fields)
-        return lambda worker: worker.registry.change(CHANGED, patch, _ANY, None)
+        return lambda worker: worker.registry.change(model, patch, _ANY, None)
 
-    @property
-    def _labels(self) -> list[str]:
-        return next(known.truth.labels for known in self._crowd.known if known.name == CHANGED)
+    def _labels(self, model: str = CHANGED) -> list[str]:
+        return next(known.truth.labels for known in self._crowd.known if known.name == model)
 
-    def _new_labels(self) -> tuple[dict[str, list[str]], list[str]]:
+    def _new_labels(self, model: str = CHANGED) -> tuple[dict[str, list[str]], list[str]]:
         """Return a change that adds a label and retires the oldest one of many, and the labels after it."""
-        labels, added = self._labels, f"new-{self._number}"
+        labels, added = self._labels(model), f"new-{self._number}"
         kept = labels[len(labels) > len(LABELS) + 1 :]
         return {"add": [added], "retire": labels[: -len(kept)]}, [*kept, added]
 

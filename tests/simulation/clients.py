@@ -8,15 +8,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from service.access.keys import Names
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.errors import StoreError, WagerError
 from service.prediction_id import PredictionId
+from service.rounds.flags import EvaluationContext
 from service.schemas.fast_decoders import DecodedFeedback
+from service.schemas.ofrep import Evaluation
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
 from tests.simulation.histories import Since
-from tests.simulation.log_rounds import ViolationError
-from tests.simulation.models import context_of
+from tests.simulation.log_rounds import Stored, ViolationError
+from tests.simulation.models import FLAG, context_of
 from tests.simulation.post import Ask, Listen, LostError, Post, heard_by_nobody
 from tests.simulation.refusals import check_refusal, check_soundness
 from tests.simulation.truth import Truth
@@ -26,6 +29,8 @@ _THINKING = 0.02  # mean seconds between two actions of a client
 _REMEMBERED = 40  # predictions of a model that clients give feedback on
 _TRIES = 4
 _POPULARITIES = (1.0, 1.0, 20.0)  # of a model, in comparison with the others
+_USERS = 12  # who evaluate flags at the same time
+_ALIKE, _SINGLE = 0.3, 0.5  # shares of the batches whose contexts are equal, and whose requests are sent one by one
 _CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE, _SELECTIVE, _PRICED = 0.1, 0.25, 0.15, 0.1, 0.2, 0.3
 
 
@@ -69,6 +74,7 @@ class Crowd:
         self._random = random.Random(seed)
         self._weights = [self._random.choice(_POPULARITIES) for _ in self.known]
         self._names = 0
+        self._users, self._is_bulk = list[list[float]](), list[bool]()  # the contexts of evaluations
         self.is_over = False
         self.acknowledged = self.predicted = 0
 
@@ -77,7 +83,9 @@ class Crowd:
         while not self.is_over:
             await asyncio.sleep(self._random.expovariate(1 / _THINKING))
             (known,) = self._random.choices(self.known, self._weights)
-            if not known.recent or self._random.random() < 0.4:
+            if known.name == FLAG and self._random.random() < 0.5:
+                await self._evaluate(known)
+            elif not known.recent or self._random.random() < 0.4:
                 await self._predict(known)
             else:
                 await self._give(known)
@@ -98,19 +106,45 @@ class Crowd:
     async def _predict(self, known: Known) -> None:
         if self._random.random() < _BATCHES:
             requests = [self._request(known, named=False) for _ in range(self._random.randrange(1, 6))]
+            if self._random.random() < _ALIKE:
+                requests = requests[:1] * len(requests)
+            if self._random.random() < _SINGLE:
+                await asyncio.gather(*(self._predict_once(known, request) for request in requests))
+                return
             listen = known.listen(self._hear_all)
             await self._post_quietly(lambda worker: worker.rounds.predict_all(known.name, requests), listen)
             return
-        request, listen = self._request(known, named=self._random.random() < 0.7), known.listen(self._hear_prediction)
-        ask = lambda worker: worker.rounds.predict(known.name, request)  # noqa: E731
-        if request.id is None:
-            await self._post_quietly(ask, listen)
+        if self._random.random() < 0.3:
+            await self._predict_once(known, self._request(known, named=False))
             return
+        request, listen = self._request(known, named=True), known.listen(self._hear_prediction)
+        ask = lambda worker: worker.rounds.predict(known.name, request)  # noqa: E731
         answer = await self.ask(ask, listen)
         if isinstance(answer, PredictAnswer) and self._random.random() < _REPETITIONS:
             await self.ask(ask, listen)
         if isinstance(answer, PredictAnswer) and not request.options.activated and self._random.random() < 0.5:
             await self._activate(answer.prediction_id)
+
+    async def _predict_once(self, known: Known, request: PredictionRequest) -> None:
+        listen = known.listen(self._hear_prediction)
+        await self._post_quietly(lambda worker: worker.rounds.predict(known.name, request), listen)
+
+    async def _evaluate(self, known: Known) -> None:
+        """Evaluate a flag for a user, alone or among all flags."""
+        if not self._users or self._random.random() < 0.5:
+            self._users.append([self._random.gauss(0, 1) for _ in range(SIZE)])
+            self._is_bulk.append(self._random.random() < 0.5)
+        number = self._random.randrange(max(0, len(self._users) - _USERS), len(self._users))
+        context = EvaluationContext(f"user-{number}", context_of(known.name, self._users[number]))
+        listen = known.listen(self._hear_evaluation)
+        if not self._is_bulk[number]:
+            await self.ask(lambda worker: worker.flags.evaluate(known.name, context), listen)
+            return
+        known.asked[tuple(self._users[number])] = NO_OPTIONS._replace(activated=False)
+        answers = await self.ask(lambda worker: worker.flags.evaluate_all(context, Names("*")), listen)
+        for _, each in answers if isinstance(answers, list) else []:
+            if isinstance(each, Evaluation) and self._random.random() < 0.5:
+                await self._activate(each.metadata.predictionId)
 
     async def _post_quietly(self, ask: Ask, listen: Listen) -> None:
         """Ask once: without an id of the client, a repetition is another request."""
@@ -161,19 +195,36 @@ class Crowd:
         if not isinstance(answer, PredictAnswer):
             check_soundness(known.truth, since, answer)
             return
-        self.predicted += 1
-        own, truth = PredictionId.parse(answer.prediction_id), known.truth
-        known.recent.append(own)
-        if since.losses < truth.losses:
-            return
-        given = answer.label, answer.propensity, answer.rounds_seen
-        stored = truth.histories.stored_since((own.block, own.token), since.moment)
-        found = [each for each in stored if given == (each.label, each.propensity, each.rounds_seen)]
-        if not found:
-            raise ViolationError(f"{answer.prediction_id} is answered {given}, and stored as {stored}")
-        if found[0].moment > since.moment and answer.rounds_seen < since.newest:
+        found = self._heard(known, since, answer.prediction_id, answer.label, answer.propensity)
+        if found and answer.rounds_seen != found.rounds_seen:
+            raise ViolationError(f"{answer.prediction_id} is answered {answer.rounds_seen}, and stored as {found}")
+        if found and found.moment > since.moment and answer.rounds_seen < since.newest:
             detail = f"has seen {answer.rounds_seen} rounds, {since.newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")
+
+    def _hear_evaluation(self, known: Known, since: Since, answer: Any) -> None:
+        """Check evaluations by what was stored since they were asked for; none is older than the model was then."""
+        for each in [one for _, one in answer] if isinstance(answer, list) else [answer]:
+            if not isinstance(each, Evaluation):
+                check_soundness(known.truth, since, each)
+                continue
+            found = self._heard(known, since, each.metadata.predictionId, each.variant, each.metadata.propensity)
+            if found and found.changes_seen < since.changes:
+                detail = f"has seen {found.changes_seen} changes, there were {since.changes}"
+                raise ViolationError(f"{each.metadata.predictionId} {detail}")
+
+    def _heard(self, known: Known, since: Since, text: str, *given: Any) -> Stored | None:
+        """Return what was stored since a moment as an answer, which must be this; None if the server has lost some."""
+        self.predicted += 1
+        own, truth = PredictionId.parse(text), known.truth
+        known.recent.append(own)
+        if since.losses < truth.losses:
+            return None
+        stored = truth.histories.stored_since((own.block, own.token), since.moment)
+        found = [each for each in stored if given == (each.label, each.propensity)]
+        if not found:
+            raise ViolationError(f"{text} is answered {given}, and stored as {stored}")
+        return found[0]
 
     async def _give(self, known: Known) -> None:
         if self._random.random() < _BATCHES:

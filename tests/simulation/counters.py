@@ -25,7 +25,9 @@ class Counters:
 
     def open(self, block: str, record: bytes) -> None:
         """Note a block that is stored."""
-        self._bytes[block, _released_at(record)] = len(record) + KEY_BYTES
+        key = block, _released_at(record)
+        self._bytes[key] = len(record) + KEY_BYTES
+        self._closed.discard(key)  # the server may have lost the block before
         self._predictions += _size(record)
 
     def close(self, block: str, record: bytes) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.service.sample_models import GAPTRON, SIZE
 
-CHANGED, GUEST = "plain", "guest"
-"""The model that a client changes, and the one that comes and goes."""
+CHANGED, GUEST, FLAG = "plain", "guest", "flag"
+"""The model that a client changes, the one that comes and goes, and the one that is evaluated as a flag."""
 
 SQUARECB: Mapping[str, Any] = {"algorithm": "squarecb"}
 """A learner that weighs costs, with a small state."""
@@ -56,11 +56,17 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "freshness": {"max_lag_seconds": 0.5},
         "retain_seconds": 60.0,
     },
+    FLAG: {
+        "learner": {"algorithm": "fastcb", "half_life_rounds": 20.0},
+        "features": _OF_VECTOR,
+        "window_seconds": 700.0,  # the simulation begins in the middle of such a period
+        "ofrep": {"bulk": True, "sticky_seconds": 700.0},
+    },
     GUEST: {"learner": SQUARECB, "costs": _COSTS, "cost_weight": 0.5, "window_seconds": 30.0},
 }
 """The policies of each model."""
 
 
-def context_of(model: str, numbers: list[float]) -> object:
+def context_of(model: str, numbers: list[float]) -> Any:
     """Return a context of a model with these numbers, (SIZE,)."""
     return {_VECTOR: numbers} if "features" in MODELS[model] else numbers

@@ -64,7 +64,7 @@ class Schedule:
         self._server, self._operations = base.server, {each.name: each for each in operations}
         self._server.restore()
         self._network = Network()
-        self.truths = Truths(self._server, lambda: base.clock.now, lambda: base.clock.elapsed)
+        self.truths = Truths(self._server, lambda: (base.clock.now, base.clock.now), lambda: base.clock.elapsed)
         self.truths.note(MODEL)
         self._inspection = Inspection(self.truths)
         workers = (SimulatedWorker(f"w{n}", base.clock, self._network, [n], PLAIN, visits=False) for n in (0, 1))

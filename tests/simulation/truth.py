@@ -15,6 +15,7 @@ from learners.base import Prices
 from service.choice.requests import NO_OPTIONS, Options
 from service.models.model import Model
 from service.models.policies import closes
+from service.prediction_id import STICKY
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.log_entries import mark_of
@@ -45,7 +46,7 @@ class Truth:
     Args:
         server: holds the model.
         key: the model.
-        latest: returns the latest moment that any clock may have shown.
+        reach: returns the earliest and the latest moment that any clock may have shown.
         elapsed: returns the seconds since the simulation began.
         asked: the options of requests, by their contexts.
         most_open_bytes: of the predictions of a model; 0 for any.
@@ -55,14 +56,14 @@ class Truth:
         self,
         server: RedisServer,
         key: ModelKey,
-        latest: Callable[[], float],
+        reach: Callable[[], tuple[float, float]],
         elapsed: Callable[[], float],
         asked: Mapping[Asked, Options],
         most_open_bytes: int = 0,
     ) -> None:
         self._server = server
         self._elapsed = elapsed
-        self._latest = latest
+        self._reach = reach
         self._asked = asked
         self.key = key
         self.entries: list[LogEntry | ChangeEntry] = []
@@ -71,6 +72,7 @@ class Truth:
         self.closed: dict[Own, int] = {}  # the number of its round
         self.histories, self._books = Histories(), Counters(most_open_bytes)
         self.acknowledged: dict[Own, tuple[int | None, float]] = {}  # round, if known, and reward
+        self._evaluations: dict[tuple[Asked, int, int], set[str]] = {}  # the blocks of each user
         self.losses = 0
         self.newest = 0  # the newest acknowledged round
         self._acknowledged_at = [(-math.inf, 0)]  # moments, and the newest acknowledged round since
@@ -217,12 +219,24 @@ class Truth:
             stored = Stored(
                 output.tobytes(), str(shown.label), drawn, price, waiting.expires_at, *seen, self._server.moment
             )
+            context: Asked = tuple(contexts.rows(i, i + 1).values.tolist())
+            self._require_sticky(block, context)
             is_inactive = waiting.kinds[i] == INACTIVE
-            asked = self._asked.get(tuple(contexts.rows(i, i + 1).values.tolist()), NO_OPTIONS)
+            asked = self._asked.get(context, NO_OPTIONS)
             self._require(is_inactive != asked.activated, f"{own} is stored as if activated were {not is_inactive}")
             self.histories.store(own, stored, is_inactive=is_inactive)
         self._books.open(block, record)
         self._require(self._books.has_room(0, int(self._store_now())), f"there was no room for block {block}")
+
+    def _require_sticky(self, block: str, context: Asked) -> None:
+        """Check that a user has one evaluation in each period, as the workers' clocks count them, until a change."""
+        if not block.startswith(STICKY):
+            return
+        seconds = self.model.definition.ofrep.sticky_seconds
+        first, last = (int(moment // seconds) for moment in self._reach())
+        there = self._evaluations.setdefault((context, self.change_count, self.losses), set())
+        there.add(block)
+        self._require(len(there) <= last - first + 1, f"{there} are evaluations for one user")
 
     def _require_forgotten(self, own: Own) -> None:
         """Forget the round of a prediction that is stored again, which is right only if its key has expired."""
@@ -368,7 +382,7 @@ class Truth:
         return any(map(self._may_end, self.histories.stored_since(own, since.moment)))
 
     def _may_end(self, stored: Stored) -> bool:
-        return stored.expires_at < self._latest()
+        return stored.expires_at < self._reach()[1]
 
     def _holds_feedback(self, own: Own) -> bool:
         """Whether feedback for a prediction waits for the end of its window."""

@@ -21,7 +21,7 @@ class Truths:
 
     Args:
         server: holds the models.
-        latest: returns the latest moment that any clock may have shown.
+        reach: returns the earliest and the latest moment that any clock may have shown.
         elapsed: returns the seconds since the simulation began.
         most_open_bytes: of the predictions of each model; 0 for any.
     """
@@ -29,12 +29,12 @@ class Truths:
     def __init__(
         self,
         server: RedisServer,
-        latest: Callable[[], float],
+        reach: Callable[[], tuple[float, float]],
         elapsed: Callable[[], float],
         most_open_bytes: int = 0,
     ) -> None:
         self._server, self._most_open_bytes = server, most_open_bytes
-        self._clocks = latest, elapsed
+        self._clocks = reach, elapsed
         self.asked = dict[Asked, Options]()  # what clients asked for, by their contexts, which differ
         self._all: dict[ModelKey, Truth] = {}
         self._now: dict[str, Truth] = {}

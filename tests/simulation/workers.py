@@ -18,6 +18,7 @@ from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
 from service.registry.registry import ModelRegistry
+from service.rounds.flags import Flags
 from service.rounds.sessions import ModelSession, SessionCache
 from service.rounds.use_cases import RoundService
 from service.shadows.use_cases import Shadows
@@ -117,7 +118,7 @@ class SimulatedWorker:
                 self.loop.time,
             )
             self.sessions = SessionCache(self.environment, _SESSION_BYTES)
-            self.rounds = RoundService(self.sessions, 100_000)
+            self.rounds, self.flags = RoundService(self.sessions, 100_000), Flags(self.sessions)
             self.registry = ModelRegistry(self.environment, LIMITS, self.sessions.forget)
             self.shadows = Shadows(self.environment, LIMITS)
             self.lifecycle = _lifecycle(self.environment, self.sessions, self.registry)

@@ -88,9 +88,7 @@ class World:
         self._outside = VirtualLoop(self.clock)  # the loop of all clients
         self.post = Post(self._outside)
         self.fleet = Fleet(_WORKERS, self.clock, self.network, seed, settings)
-        self.truths = Truths(
-            self.server, lambda: self.clock.now + self._skew, lambda: self.clock.elapsed, settings.most_open_bytes
-        )
+        self.truths = Truths(self.server, self._reach, lambda: self.clock.elapsed, settings.most_open_bytes)
         self._inspection = Inspection(self.truths)
         self._sabotage = Sabotage(
             self.fleet, self.network, self.post, self.server, self.truths, self._execute, self._random
@@ -121,6 +119,10 @@ class World:
         """End all tasks. Nothing that they still do has an effect."""
         self.fleet.end()
         self._outside.end()
+
+    def _reach(self) -> tuple[float, float]:
+        """Return the earliest and the latest moment that any clock may have shown."""
+        return self.clock.now - self.clock.elapsed - self._skew, self.clock.now + self._skew
 
     def _create(self, models: Mapping[str, Mapping[str, Any]]) -> None:
         """Create the models, without faults."""
