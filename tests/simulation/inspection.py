@@ -49,7 +49,7 @@ class Inspection:
         """
         if not str(command[0]).startswith("EVAL") or not command[2]:
             return
-        self._truths.look()
+        self._truths.look(str(command[3]))
         if command[1] in (_SAVE_SNAPSHOT.sha, _SAVE_SNAPSHOT.source):
             self._truths.check_snapshot(str(command[3]))
         if command[1] in _OF_SHADOWS:

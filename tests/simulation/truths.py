@@ -76,14 +76,16 @@ class Truths:
         if before is not None and before is not self._all[key]:
             self._all[key].losses = max(before.losses, self._all[key].losses) + 1
 
-    def look(self) -> None:
-        """Take what the server has appended to any log; see `Truth.look`."""
-        for name in self.names:
-            if not self._now[name].exists:
-                self._now[name].look()
-                self._now[name].losses += 1  # answers on their way may be about what is gone
-                self.note(name)
+    def look(self, key: str) -> None:
+        """Take what a script has appended to the log of a model, one of whose keys this is; see `Truth.look`."""
+        name = _name_in(key)
+        if name not in self._now:
+            return
+        if not self._now[name].exists:
             self._now[name].look()
+            self._now[name].losses += 1  # answers on their way may be about what is gone
+            self.note(name)
+        self._now[name].look()
 
     def note_blocks(self, blocks: Sequence[tuple[str, bytes]], heads: Sequence[Any]) -> None:
         """Note what a script has done with new blocks of a model, by their keys; see `Truth.note_stored`."""
@@ -128,7 +130,7 @@ class Truths:
             self._shadows[truth.key].check()
 
     def _truth_of(self, model_key: str) -> Truth:
-        return self._now[model_key.removeprefix("wager:{").partition("}")[0]]
+        return self._now[_name_in(model_key)]
 
     def check_gone(self) -> None:
         """Check that nothing but predictions is left of deleted incarnations.
@@ -150,3 +152,8 @@ class Truths:
             lost = truth.lose()
             gone += lost if truth.exists else []
         return gone
+
+
+def _name_in(key: str) -> str:
+    """Return the name of the model that has a key; any other text if none has it."""
+    return key.removeprefix("wager:{").partition("}")[0]
