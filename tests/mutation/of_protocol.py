@@ -323,6 +323,24 @@ SIMULATED: Errors = {
             "_pay(terms, t, prices, decisions.distributions[0], _pacing_of(state))",
             "_pay(terms, t, prices, np.eye(len(decisions.distributions[0]))[one.labels[0]], _pacing_of(state))",
         ),
+        (
+            "protocol: the half-life begins anew after a snapshot",
+            "Replica._start_from",
+            "self._keep(state)",
+            "self._keep(state)\nif hasattr(state, 'latest'):\n    state.latest[:] = 0",
+        ),
+        (
+            "protocol: contexts that differ are stored once",
+            "new_predictions._count_varying",
+            "all([tail[varying - 1] == first[varying - 1] for tail in tails])",
+            "any([tail[varying - 1] == first[varying - 1] for tail in tails])",
+        ),
+        (
+            "protocol: a prediction of a lost change is stored",
+            "add_predictions_late.lua.is_of_this_log",
+            "or there[8] ~= ARGV[10] then",
+            "then",
+        ),
     ],
     "test_simulated_runs_break_no_promise[4000]": [
         (
@@ -335,6 +353,72 @@ SIMULATED: Errors = {
         ),
     ],
     "test_simulated_runs_break_no_promise[1000]": [
+        (
+            "protocol: a cancelled batch stays in flight",
+            "GroupCommit._handle",
+            "self._end(len(items))",
+            "if not (asyncio.current_task() or self).cancelling():\n    self._end(len(items))",
+        ),
+        (
+            "protocol: a cancelled item ends the answers of its batch",
+            "GroupCommit._run",
+            "if not waiting.future.done():",
+            "if True:",
+        ),
+        (
+            "protocol: the items of a batch get the answer to the first",
+            "GroupCommit._run",
+            "waiting.future.set_result(results[start:stop])",
+            "waiting.future.set_result(results[: len(waiting.items)])",
+        ),
+        (
+            "protocol: a cancelled fold leaves half a state",
+            "LogFold._learn",
+            "state, self.state = self.state, None",
+            "state = self.state",
+        ),
+        (
+            "protocol: an evaluation sticks beyond a change",
+            "stickiness.identified",
+            "content = model.digest + fingerprint(model, request)",
+            "content = fingerprint(model, request)",
+        ),
+        (
+            "protocol: each moment has another evaluation",
+            "stickiness.stickiness",
+            "now // seconds",
+            "now / seconds",
+        ),
+        (
+            "protocol: closed blocks leave their key's bytes open",
+            "blocks.lua.keep",
+            "-(#block.record + KEY_BYTES)",
+            "-#block.record",
+        ),
+        (
+            "protocol: blocks of one call count apart",
+            "add_predictions_late.lua",
+            "added = fits and after or added",
+            "added = 0",
+        ),
+        (
+            "protocol: refused blocks are counted, not their predictions",
+            "add_predictions.lua.add_all",
+            "refused + n",
+            "refused + 1",
+        ),
+        (
+            "protocol: a store without a disk looks damaged",
+            "driver_errors.translated_error",
+            'if message.startswith("MISCONF")',
+            'if message.startswith("NO MISCONF")',
+        ),
+        (
+            "protocol: inactive predictions take feedback",
+            "add_feedback.lua.refusal",
+            "return 'a'",
+            "return nil",
+        ),
         ("protocol: snapshots expire", "save_snapshot.lua", "call('PERSIST', KEYS[3])", "call('EXPIRE', KEYS[3], 5)"),
         (
             "protocol: unconfirmed writes are acknowledged",

@@ -38,6 +38,8 @@ def run(
     world = World(seed, planned, settings, trace=None if trace is None else trace.append)
     try:
         return world.run(steps)
+    except ViolationError as violation:
+        raise ViolationError(f"after {world.steps} steps: {violation}") from violation
     finally:
         world.close()
 

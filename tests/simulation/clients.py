@@ -19,7 +19,7 @@ from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswe
 from tests.service.sample_models import SIZE
 from tests.simulation.histories import Since
 from tests.simulation.log_rounds import Stored, ViolationError
-from tests.simulation.models import FLAG, context_of
+from tests.simulation.models import FLAG, context_of, numbers_of
 from tests.simulation.post import Ask, Listen, LostError, Post, heard_by_nobody
 from tests.simulation.refusals import check_refusal, check_soundness
 from tests.simulation.truth import Truth
@@ -30,7 +30,9 @@ _REMEMBERED = 40  # predictions of a model that clients give feedback on
 _TRIES = 4
 _POPULARITIES = (1.0, 1.0, 20.0)  # of a model, in comparison with the others
 _USERS = 12  # who evaluate flags at the same time
-_ALIKE, _SINGLE = 0.3, 0.5  # shares of the batches whose contexts are equal, and whose requests are sent one by one
+_ALIKE, _NAMED, _SINGLE = 0.3, 0.5, 0.5
+"""Shares of batches whose requests are equal, have ids, and are sent one by one."""
+
 _CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE, _SELECTIVE, _PRICED = 0.1, 0.25, 0.15, 0.1, 0.2, 0.3
 
 
@@ -105,19 +107,21 @@ class Crowd:
 
     async def _predict(self, known: Known) -> None:
         if self._random.random() < _BATCHES:
-            requests = [self._request(known, named=False) for _ in range(self._random.randrange(1, 6))]
+            named = self._random.random() < _NAMED
+            requests = [self._request(known, named=named) for _ in range(self._random.randrange(1, 6))]
             if self._random.random() < _ALIKE:
                 requests = requests[:1] * len(requests)
             if self._random.random() < _SINGLE:
                 await asyncio.gather(*(self._predict_once(known, request) for request in requests))
                 return
-            listen = known.listen(self._hear_all)
+            listen = known.listen(partial(self._hear_all, requests))
             await self._post_quietly(lambda worker: worker.rounds.predict_all(known.name, requests), listen)
             return
         if self._random.random() < 0.3:
             await self._predict_once(known, self._request(known, named=False))
             return
-        request, listen = self._request(known, named=True), known.listen(self._hear_prediction)
+        request = self._request(known, named=True)
+        listen = known.listen(partial(self._hear_prediction, request))
         ask = lambda worker: worker.rounds.predict(known.name, request)  # noqa: E731
         answer = await self.ask(ask, listen)
         if isinstance(answer, PredictAnswer) and self._random.random() < _REPETITIONS:
@@ -126,7 +130,7 @@ class Crowd:
             await self._activate(answer.prediction_id)
 
     async def _predict_once(self, known: Known, request: PredictionRequest) -> None:
-        listen = known.listen(self._hear_prediction)
+        listen = known.listen(partial(self._hear_prediction, request))
         await self._post_quietly(lambda worker: worker.rounds.predict(known.name, request), listen)
 
     async def _evaluate(self, known: Known) -> None:
@@ -136,7 +140,7 @@ class Crowd:
             self._is_bulk.append(self._random.random() < 0.5)
         number = self._random.randrange(max(0, len(self._users) - _USERS), len(self._users))
         context = EvaluationContext(f"user-{number}", context_of(known.name, self._users[number]))
-        listen = known.listen(self._hear_evaluation)
+        listen = known.listen(partial(self._hear_evaluation, number))
         if not self._is_bulk[number]:
             await self.ask(lambda worker: worker.flags.evaluate(known.name, context), listen)
             return
@@ -183,11 +187,11 @@ class Crowd:
             found["cost_weight"] = self._random.uniform(0.0, 1.0) if found or definition.costs is not None else None
         return found
 
-    def _hear_all(self, known: Known, since: Since, answers: Any) -> None:
-        for answer in answers if isinstance(answers, list) else []:
-            self._hear_prediction(known, since, answer)
+    def _hear_all(self, requests: list[PredictionRequest], known: Known, since: Since, answers: Any) -> None:
+        for request, answer in zip(requests, answers, strict=True) if isinstance(answers, list) else []:
+            self._hear_prediction(request, known, since, answer)
 
-    def _hear_prediction(self, known: Known, since: Since, answer: Any) -> None:
+    def _hear_prediction(self, request: PredictionRequest, known: Known, since: Since, answer: Any) -> None:
         """Check an answer by what was stored since its request arrived.
 
         A prediction that was stored since then has seen what was acknowledged before.
@@ -195,35 +199,39 @@ class Crowd:
         if not isinstance(answer, PredictAnswer):
             check_soundness(known.truth, since, answer)
             return
-        found = self._heard(known, since, answer.prediction_id, answer.label, answer.propensity)
+        own, given = PredictionId.parse(answer.prediction_id), (answer.label, answer.propensity)
+        if request.id not in (None, own):
+            raise ViolationError(f"{request.id} is answered as {own}")
+        found = self._heard(known, since, own, numbers_of(request.context), *given)
         if found and answer.rounds_seen != found.rounds_seen:
             raise ViolationError(f"{answer.prediction_id} is answered {answer.rounds_seen}, and stored as {found}")
         if found and found.moment > since.moment and answer.rounds_seen < since.newest:
             detail = f"has seen {answer.rounds_seen} rounds, {since.newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")
 
-    def _hear_evaluation(self, known: Known, since: Since, answer: Any) -> None:
+    def _hear_evaluation(self, number: int, known: Known, since: Since, answer: Any) -> None:
         """Check evaluations by what was stored since they were asked for; none is older than the model was then."""
         for each in [one for _, one in answer] if isinstance(answer, list) else [answer]:
             if not isinstance(each, Evaluation):
                 check_soundness(known.truth, since, each)
                 continue
-            found = self._heard(known, since, each.metadata.predictionId, each.variant, each.metadata.propensity)
+            own, given = PredictionId.parse(each.metadata.predictionId), (each.variant, each.metadata.propensity)
+            found = self._heard(known, since, own, tuple(self._users[number]), *given)
             if found and found.changes_seen < since.changes:
                 detail = f"has seen {found.changes_seen} changes, there were {since.changes}"
-                raise ViolationError(f"{each.metadata.predictionId} {detail}")
+                raise ViolationError(f"{own} {detail}")
 
-    def _heard(self, known: Known, since: Since, text: str, *given: Any) -> Stored | None:
+    def _heard(self, known: Known, since: Since, id_: PredictionId, *given: Any) -> Stored | None:
         """Return what was stored since a moment as an answer, which must be this; None if the server has lost some."""
         self.predicted += 1
-        own, truth = PredictionId.parse(text), known.truth
-        known.recent.append(own)
+        truth = known.truth
+        known.recent.append(id_)
         if since.losses < truth.losses:
             return None
-        stored = truth.histories.stored_since((own.block, own.token), since.moment)
-        found = [each for each in stored if given == (each.label, each.propensity)]
+        stored = truth.histories.stored_since((id_.block, id_.token), since.moment)
+        found = [each for each in stored if given == (each.context, each.label, each.propensity)]
         if not found:
-            raise ViolationError(f"{text} is answered {given}, and stored as {stored}")
+            raise ViolationError(f"{id_} is answered {given}, and stored as {stored}")
         return found[0]
 
     async def _give(self, known: Known) -> None:

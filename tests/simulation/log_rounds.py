@@ -30,6 +30,7 @@ class Round(NamedTuple):
 class Stored(NamedTuple):
     """A stored prediction."""
 
+    context: Asked
     output: bytes
     label: str
     propensity: float
@@ -37,6 +38,7 @@ class Stored(NamedTuple):
     expires_at: float
     rounds_seen: int
     changes_seen: int
+    digest: bytes  # of the model's history up to these changes
     moment: int  # see `histories`
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.service.sample_models import GAPTRON, SIZE
+from tests.simulation.log_rounds import Asked
 
 CHANGED, GUEST, FLAG = "plain", "guest", "flag"
 """The model that a client changes, the one that comes and goes, and the one that is evaluated as a flag."""
@@ -70,3 +71,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 def context_of(model: str, numbers: list[float]) -> Any:
     """Return a context of a model with these numbers, (SIZE,)."""
     return {_VECTOR: numbers} if "features" in MODELS[model] else numbers
+
+
+def numbers_of(context: Any) -> Asked:
+    """Return the numbers of a context of any model."""
+    return tuple(context[_VECTOR] if isinstance(context, dict) else context)

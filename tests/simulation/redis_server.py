@@ -55,8 +55,9 @@ _RUN = """
 function(script, sha)
     local done, result = pcall(script)
     if done then return result end
-    if type(result) == 'table' and result.err then return {err = result.err} end
-    return {err = 'ERR ' .. tostring(result) .. ' script: ' .. sha .. ', on @user_script'}
+    local place = ' script: ' .. sha .. ', on @user_script:1.'
+    if type(result) == 'table' and result.err then return {err = result.err .. place} end
+    return {err = 'ERR ' .. tostring(result) .. place}
 end
 """
 

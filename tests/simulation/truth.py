@@ -182,6 +182,8 @@ class Truth:
         logged = (row["output"].tobytes(), float(row["propensity"]), price)
         same = stored and (stored.output, stored.propensity, stored.price) == logged
         self._require(bool(same), f"round {at} of {own} is not the stored prediction {stored}")
+        of_history = stored and stored.digest == self._store.digest_at(stored.changes_seen)
+        self._require(bool(of_history), f"round {at} of {own} has seen changes that the server has lost")
         early = self.waits(own) and stored is not None and self._store_now() < stored.expires_at
         self._require(not early, f"{own} is closed before the end of its window")
         self.rounds.append(Round(own, float(row["reward"]), int(row["kind"]) == EXPIRED))
@@ -216,10 +218,9 @@ class Truth:
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
             self._require_forgotten(own)
             (shown,), price = point.model.choice.answers.show(table["output"][i : i + 1]), _price_of(parts, i)
-            stored = Stored(
-                output.tobytes(), str(shown.label), drawn, price, waiting.expires_at, *seen, self._server.moment
-            )
             context: Asked = tuple(contexts.rows(i, i + 1).values.tolist())
+            answer = context, output.tobytes(), str(shown.label), drawn, price
+            stored = Stored(*answer, waiting.expires_at, *seen, waiting.history[1], self._server.moment)
             self._require_sticky(block, context)
             is_inactive = waiting.kinds[i] == INACTIVE
             asked = self._asked.get(context, NO_OPTIONS)
