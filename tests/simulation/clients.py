@@ -17,8 +17,9 @@ from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.ofrep import Evaluation
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
+from tests.simulation.answers import Said, check_evaluation, said_by, stored_answer
 from tests.simulation.histories import Since
-from tests.simulation.log_rounds import Stored, ViolationError
+from tests.simulation.log_rounds import ViolationError
 from tests.simulation.models import FLAG, context_of, numbers_of
 from tests.simulation.post import Ask, Listen, LostError, Post, heard_by_nobody
 from tests.simulation.refusals import check_refusal, check_soundness
@@ -199,40 +200,30 @@ class Crowd:
         if not isinstance(answer, PredictAnswer):
             check_soundness(known.truth, since, answer)
             return
-        own, given = PredictionId.parse(answer.prediction_id), (answer.label, answer.propensity)
-        if request.id not in (None, own):
-            raise ViolationError(f"{request.id} is answered as {own}")
-        found = self._heard(known, since, own, numbers_of(request.context), *given)
-        if found and answer.rounds_seen != found.rounds_seen:
-            raise ViolationError(f"{answer.prediction_id} is answered {answer.rounds_seen}, and stored as {found}")
-        if found and found.moment > since.moment and answer.rounds_seen < since.newest:
+        stored = stored_answer(known.truth, since, self._said(known, request, answer))
+        if stored is not None and stored.moment > since.moment and answer.rounds_seen < since.newest:
             detail = f"has seen {answer.rounds_seen} rounds, {since.newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")
 
+    def _said(self, known: Known, request: PredictionRequest, answer: PredictAnswer) -> Said:
+        own = PredictionId.parse(answer.prediction_id)
+        if request.id not in (None, own):
+            raise ViolationError(f"{request.id} is answered as {own}")
+        self._remember(known, own)
+        return Said(own, answer.label, answer.propensity, numbers_of(request.context))
+
+    def _remember(self, known: Known, own: PredictionId) -> None:
+        self.predicted += 1
+        known.recent.append(own)
+
     def _hear_evaluation(self, number: int, known: Known, since: Since, answer: Any) -> None:
-        """Check evaluations by what was stored since they were asked for; none is older than the model was then."""
         for each in [one for _, one in answer] if isinstance(answer, list) else [answer]:
             if not isinstance(each, Evaluation):
                 check_soundness(known.truth, since, each)
                 continue
-            own, given = PredictionId.parse(each.metadata.predictionId), (each.variant, each.metadata.propensity)
-            found = self._heard(known, since, own, tuple(self._users[number]), *given)
-            if found and found.changes_seen < since.changes:
-                detail = f"has seen {found.changes_seen} changes, there were {since.changes}"
-                raise ViolationError(f"{own} {detail}")
-
-    def _heard(self, known: Known, since: Since, id_: PredictionId, *given: Any) -> Stored | None:
-        """Return what was stored since a moment as an answer, which must be this; None if the server has lost some."""
-        self.predicted += 1
-        truth = known.truth
-        known.recent.append(id_)
-        if since.losses < truth.losses:
-            return None
-        stored = truth.histories.stored_since((id_.block, id_.token), since.moment)
-        found = [each for each in stored if given == (each.context, each.label, each.propensity)]
-        if not found:
-            raise ViolationError(f"{id_} is answered {given}, and stored as {stored}")
-        return found[0]
+            said = said_by(each, tuple(self._users[number]))
+            self._remember(known, said.id)
+            check_evaluation(known.truth, since, said)
 
     async def _give(self, known: Known) -> None:
         if self._random.random() < _BATCHES:

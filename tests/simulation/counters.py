@@ -49,9 +49,11 @@ class Counters:
     def _open_bytes(self, now: float) -> int:
         return sum(size for key, size in self._bytes.items() if key[1] > now and key not in self._closed)
 
-    def lose(self, fields: Mapping[bytes, bytes], is_open: Callable[[str], bool]) -> None:
-        """Take the counters of a server that has lost commands, and whether it has a block that is open."""
-        self._closed = {key for key in self._bytes if not is_open(key[0])}
+    def lose(self, fields: Mapping[bytes, bytes], open_record: Callable[[str], bytes | None]) -> None:
+        """Take the counters of a server that has lost commands, and from it the records of the blocks that are open."""
+        records = {block: open_record(block) for block, _ in self._bytes}
+        is_open = {(block, _released_at(record)) for block, record in records.items() if record is not None}
+        self._closed = self._bytes.keys() - is_open
         self._predictions, self._predictions_refused, self._feedback_refused, *_ = _read(fields, 0)
 
     def difference(self, fields: Mapping[bytes, bytes], now: float) -> str:

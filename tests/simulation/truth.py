@@ -362,7 +362,7 @@ class Truth:
         self._require(self.position == (rounds, changes), "a loss split an entry")
         self._paces = {at: pace for at, pace in self._paces.items() if at <= (rounds, changes)}
         self._fold.cut((rounds, changes), self._mark)
-        self._books.lose(self._fields(), lambda block: bool(self._open_in(block)))
+        self._books.lose(self._fields(), self._open_record)
         gone = [own for own in self.acknowledged if own not in self.closed and not self._holds_feedback(own)]
         for own in gone:
             self.acknowledged.pop(own, None)
@@ -388,6 +388,11 @@ class Truth:
     def _holds_feedback(self, own: Own) -> bool:
         """Whether feedback for a prediction waits for the end of its window."""
         return self._open_in(own[0]).get(own) == PENDING
+
+    def _open_record(self, block: str) -> bytes | None:
+        """Return the record of a block; None if it is gone, or if each of its predictions has a round."""
+        record: bytes | None = self._server.look("GET", keys.block(*self.key, block))
+        return record if record is not None and self.model.choice.records.waiting(record) is not None else None
 
     def _open_in(self, block: str) -> dict[Own, int]:
         """Return the predictions of a block that have no round, with the kinds of their outcomes."""
