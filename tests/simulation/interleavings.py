@@ -1,8 +1,13 @@
-"""`python -m tests.simulation.interleavings`: search every interleaving of a few operations of two workers.
+"""`python -m tests.simulation.interleavings NAME`: search every interleaving of a few operations of two workers.
 
-Two predictions, three feedbacks (one a duplicate, one a contradiction), an expiry, a snapshot with trimming, and a
-change of labels, rules, costs and budget; in each schedule, at most one reply is lost or one worker dies, at any
-script.
+- rounds: two predictions, three feedbacks (one a duplicate, one a contradiction), an expiry, a snapshot with trimming,
+  and a change of labels, rules, costs and budget;
+- commits: three predictions of one worker, which share group commits, their feedback, and a change;
+- activation: an inactive prediction, its activation, two feedbacks, and an expiry, with replies that are read late;
+- flag: one user's evaluations by both workers, feedback for one, an expiry, and a change of labels.
+
+In each schedule at most one thing fails: a reply is lost or a worker dies, at any script, or a client cancels its
+request.
 
 Between two scripts a worker computes alone. Commands that are no scripts touch what no other operation reads, so they
 run at once. The search visits each state once: what the store holds and, for each worker, its replica, its random
@@ -13,24 +18,22 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Sequence
 
-from tests.simulation.operations import OPERATIONS, Operation
+from tests.simulation.operations import SEARCHES, Search
 from tests.simulation.schedules import Base, Schedule
 
 Choice = tuple[str, str]
 
 
-class Search:
+class Visits:
     """Visits every state.
 
     Args:
-        operations: what is done.
-        faults: whether one reply is lost, or one worker dies.
+        search: what is done, and what may fail.
     """
 
-    def __init__(self, operations: Sequence[Operation] = OPERATIONS, *, faults: bool = True) -> None:
-        self._base, self._operations, self._faults = Base(), operations, faults
+    def __init__(self, search: Search) -> None:
+        self._base, self._search = Base(search.policies), search
         self._paths: dict[str, int] = {}
         self.transitions = 0
 
@@ -45,7 +48,7 @@ class Search:
         Raises:
             ViolationError: if one breaks a promise; its choices are in the notes of the error.
         """
-        return self._count((), Schedule(self._base, self._operations))
+        return self._count((), Schedule(self._base, self._search))
 
     def _count(self, prefix: tuple[Choice, ...], schedule: Schedule) -> int:
         """Return the number of schedules that begin with some choices; the schedule has made them."""
@@ -54,7 +57,7 @@ class Search:
         if key in self._paths:
             schedule.close()
             return self._paths[key]
-        choices = [each for each in schedule.choices if self._faults or each[0] in ("start", "run")]
+        choices = schedule.choices
         if not choices:
             self._end(prefix, schedule)
         self._paths[key] = 1 if not choices else 0
@@ -65,7 +68,7 @@ class Search:
         return self._paths[key]
 
     def _repeated(self, prefix: tuple[Choice, ...]) -> Schedule:
-        schedule = Schedule(self._base, self._operations)
+        schedule = Schedule(self._base, self._search)
         for choice in prefix:
             schedule.make(choice)
         return schedule
@@ -91,15 +94,21 @@ class Search:
 
 def main() -> None:
     """Search, and print the number of schedules."""
-    names = [each.name for each in OPERATIONS]
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.interleavings", description=__doc__)
-    parser.add_argument("--only", nargs="+", default=names, choices=names, help="the operations")
-    parser.add_argument("--without-faults", dest="faults", action="store_false", help="lose nothing, kill nobody")
+    parser.add_argument("name", nargs="?", default="rounds", choices=SEARCHES, help="what is searched")
+    parser.add_argument("--only", nargs="+", help="the operations")
+    parser.add_argument("--without-faults", dest="faults", action="store_false", help="nothing fails")
     arguments, started = parser.parse_args(), time.monotonic()
+    search = SEARCHES[arguments.name]
+    names = [each.name for each in search.operations]
+    if unknown := set(arguments.only or []) - set(names):
+        parser.error(f"{arguments.name} has {names}, and not {unknown}")
+    chosen = [each for each in search.operations if each.name in (arguments.only or names)]
+    search = search._replace(operations=chosen, faults=search.faults if arguments.faults else ())
     logging.disable(logging.CRITICAL)
-    search = Search([each for each in OPERATIONS if each.name in arguments.only], faults=arguments.faults)
-    schedules, seconds = search.count(), time.monotonic() - started
-    figures = f"{schedules:,} schedules, {search.states:,} states, {search.transitions:,} transitions"
+    visits = Visits(search)
+    schedules, seconds = visits.count(), time.monotonic() - started
+    figures = f"{schedules:,} schedules, {visits.states:,} states, {visits.transitions:,} transitions"
     sys.stdout.write(f"{figures}, {seconds:.0f} s\n")
 
 

@@ -35,7 +35,7 @@ def check_refusal(truth: Truth, own: Own, correct: bool, since: Since, error: Wa
     there = None if number is None else truth.rounds[number - 1]
     match error:
         case FeedbackConflictError():
-            holds = truth.waits(own) or (there is not None and there.reward != float(correct))
+            holds = truth.waits(own) or (there is not None and there.reward != float(correct) and not there.is_expired)
         case PredictionNotFoundError():
             holds = not was_stored or own in truth.lost or truth.may_have_expired(own, since)
         case PredictionExpiredError():

@@ -1,10 +1,12 @@
 """One order in which the store runs the scripts of several operations, on the real code."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service.errors import StoreError
+from service.errors import StoreError, StoreUnavailableError
+from service.rounds.group_commit import GroupCommit
+from service.rounds.sessions import ModelSession
 from service.schemas.models import ModelDefinition
 from service.store.redis import redis_store
 from service.store.scripts import Script
@@ -13,7 +15,7 @@ from tests.simulation.event_loop import Clock
 from tests.simulation.inspection import Inspection
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.network import Line, Network
-from tests.simulation.operations import MODEL, POLICIES, Operation
+from tests.simulation.operations import MODEL, Search
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.reference_fold import bits_of
 from tests.simulation.truths import Truths
@@ -31,14 +33,26 @@ def _is_script(value: object) -> bool:
     return isinstance(value, Script)
 
 
-class Base:
-    """The server with the model, as every schedule finds it, before any worker has loaded it."""
+def _commits_of(session: ModelSession) -> tuple[GroupCommit[Any, Any], GroupCommit[Any, Any]]:
+    return session.predictor._commits, session.feedback._commits
 
-    def __init__(self) -> None:
+
+def _digest_of(replies: Iterable[tuple[Any, Any]]) -> str:
+    return hashlib.sha1(repr([reply for _, reply in replies]).encode(), usedforsecurity=False).hexdigest()
+
+
+class Base:
+    """The server with the model, as every schedule finds it, before any worker has loaded it.
+
+    Args:
+        policies: of the model.
+    """
+
+    def __init__(self, policies: Mapping[str, Any]) -> None:
         self.clock, network = Clock(), Network()
         self.server = RedisServer(lambda: self.clock.now)
         worker = SimulatedWorker("w", self.clock, network, [0], PLAIN, visits=False)
-        made = ModelDefinition.model_validate(definition(MODEL, **POLICIES))
+        made = ModelDefinition.model_validate(definition(MODEL, **policies))
         task = worker.loop.spawn(worker.registry.create(made))
         while not task.done():
             worker.loop.run_turn()
@@ -57,11 +71,12 @@ class Schedule:
 
     Args:
         base: the server, whose data is restored.
-        operations: what is done.
+        search: what is done, and what may fail.
     """
 
-    def __init__(self, base: Base, operations: Sequence[Operation]) -> None:
-        self._server, self._operations = base.server, {each.name: each for each in operations}
+    def __init__(self, base: Base, search: Search) -> None:
+        self._server, self._search = base.server, search
+        self._operations = {each.name: each for each in search.operations}
         self._server.restore()
         self._network = Network()
         self.truths = Truths(self._server, lambda: (base.clock.now, base.clock.now), lambda: base.clock.elapsed)
@@ -78,13 +93,17 @@ class Schedule:
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """What may happen next: an operation to start, or a worker whose oldest script runs, with its fault."""
+        """What may happen next: an operation starts, a late reply is read, the oldest script of a worker runs, a fault."""
         waiting = [("start", name) for name in self._operations if self._may_start(name)]
-        for line in self._network.busy():
-            waiting.append(("run", line.owner))
-            if not self._has_failed:
-                waiting += [(fault, line.owner) for fault in ("lose reply of", "kill before", "kill after")]
-        return waiting
+        lines = self._network.busy()
+        waiting += [("read", line.owner) for line in lines if line.replies]
+        waiting += [("run", line.owner) for line in lines if line.commands]
+        if self._has_failed:
+            return waiting
+        faults = [fault for fault in self._search.faults if fault != "cancel"]
+        waiting += [(fault, line.owner) for line in lines if line.commands for fault in faults]
+        running = [name for name, task in self._tasks.items() if not task.done()]
+        return waiting + [("cancel", name) for name in running if "cancel" in self._search.faults]
 
     def _may_start(self, name: str) -> bool:
         after = self._operations[name].after
@@ -100,10 +119,15 @@ class Schedule:
             ViolationError: if it breaks a promise.
         """
         what, which = choice
+        lines = [line for line in self._network.busy() if line.owner == which]
         if what == "start":
             self._start(which)
+        elif what == "cancel":
+            self._cancel(which)
+        elif what == "read":
+            next(line for line in lines if line.replies).deliver()
         else:
-            self._run(what, next(line for line in self._network.busy() if line.owner == which))
+            self._run(what, next(line for line in lines if line.commands))
         self._settle()
 
     def _run(self, what: str, line: Line) -> None:
@@ -113,11 +137,19 @@ class Schedule:
             self._inspection.look(command, reply)
             self._read[line.owner].append(hashlib.sha1(repr((command, reply)).encode()).hexdigest())
         if what == "run":
-            line.deliver()
+            if not self._search.is_late:
+                line.deliver()
         elif what == "lose reply of":
             line.cut()
         else:
             self._kill(line.owner)
+
+    def _cancel(self, name: str) -> None:
+        """Let a client close its connection; it repeats the operation."""
+        self._has_failed = True
+        worker = next(each for each in self._workers.values() if each.name == self._at[name])
+        with worker.loop.current():
+            self._tasks[name].cancel()
 
     def _kill(self, owner: str) -> None:
         """Kill a worker. The clients repeat its operations at the other one."""
@@ -146,7 +178,8 @@ class Schedule:
                 self._start(name)
         while True:
             ready = [worker for worker in self._workers.values() if worker.loop.is_ready]
-            plain = [line for line in self._network.busy() if line.commands and line.commands[0][0][0][:4] != "EVAL"]
+            lines = [line for line in self._network.busy() if line.commands]
+            plain = [line for line in lines if line.commands[0][0][0][:4] != "EVAL"]
             for worker in ready:
                 worker.loop.run_turn()
             for line in plain:
@@ -164,7 +197,7 @@ class Schedule:
         return bool(failed)
 
     def _must_repeat(self, name: str, task: Any) -> bool:
-        error = task.exception()
+        error = StoreUnavailableError("cancelled") if task.cancelled() else task.exception()
         if error is None:
             return False
         if isinstance(error, StoreError) and self._has_failed and self._tries[name] < _TRIES:
@@ -178,6 +211,7 @@ class Schedule:
                 sorted(self._read[worker.name]),
                 repr(worker.rng.bit_generator.state),
                 [(s.replica.round_count, s.replica.change_count, s.replica.lock.locked()) for s in worker.loaded],
+                [repr([each.items for each in commits._waiting]) for s in worker.loaded for commits in _commits_of(s)],
                 [
                     bits_of(s.replica.model, s.replica.state)
                     for s in worker.loaded
@@ -186,7 +220,8 @@ class Schedule:
             )
             for worker in self._workers.values()
         ]
-        sent = [(line.owner, repr(line.commands[0][0])) for line in self._network.busy()]
+        lines = self._network.busy()
+        sent = [(each.owner, [repr(words) for words, _ in each.commands], _digest_of(each.replies)) for each in lines]
         done = [(name, self._is_done(name)) for name in self._operations if name in self._tasks]
         return hashlib.sha1(repr((self._server.digest(), workers, sent, done, self._has_failed)).encode()).hexdigest()
 

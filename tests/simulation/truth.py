@@ -375,6 +375,11 @@ class Truth:
         """Whether feedback for a prediction may wait for the end of its window."""
         return self.model.definition.learn == "at_window_close" and own not in self.closed
 
+    def has_expired(self, own: Own) -> bool:
+        """Whether a prediction was closed without feedback."""
+        number = self.closed.get(own)
+        return own not in self._open_in(own[0]) if number is None else self.rounds[number - 1].is_expired
+
     def may_have_expired(self, own: Own, since: Since) -> bool:
         """Whether the window of what was stored since a moment as a prediction may have ended, by some clock.
 
