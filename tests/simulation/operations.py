@@ -158,7 +158,6 @@ SEARCHES: Mapping[str, Search] = {
             Operation("expiry", 1, _close),
         ],
         is_late=True,
-        policies={**POLICIES, "learn": "at_window_close"},
     ),
     "flag": Search(
         [
