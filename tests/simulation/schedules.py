@@ -93,7 +93,7 @@ class Schedule:
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """What may happen next: an operation starts, a late reply is read, a worker's oldest script runs, or a fault."""
+        """What may happen next: an operation starts, a late reply is read, a worker's next script runs, or a fault."""
         waiting = [("start", name) for name in self._operations if self._may_start(name)]
         lines = self._network.busy()
         waiting += [("read", line.owner) for line in lines if line.replies]

@@ -45,10 +45,19 @@ def test_a_seed_repeats_its_history() -> None:
     assert "digest" in first.stdout
 
 
-def test_every_interleaving_of_some_operations_breaks_no_promise() -> None:
-    """Search all orders of a prediction, its feedback twice and a label change, with a lost reply or a death."""
-    operations = ["predict 1", "feedback", "duplicate", "label change"]
-    done = _run("tests.simulation.interleavings", "--only", *operations)
+@pytest.mark.parametrize(
+    ("name", "operations"),
+    [
+        ("rounds", ["predict 1", "feedback", "duplicate", "label change"]),
+        ("rounds", ["predict 1", "feedback", "contradiction"]),
+        ("commits", ["predict 1", "predict 2", "predict 3", "feedback", "feedback 2"]),
+        ("activation", ["predict 1", "feedback", "activation", "contradiction"]),
+        ("flag", ["evaluation", "evaluation 2", "feedback"]),
+    ],
+)
+def test_every_interleaving_of_some_operations_breaks_no_promise(name: str, operations: list[str]) -> None:
+    """Search all orders of some operations, with one fault: the answers are true, also those that are read late."""
+    done = _run("tests.simulation.interleavings", name, "--only", *operations)
     found = re.match(r"([\d,]+) schedules", done.stdout)
     assert found, done.stderr
     assert int(found[1].replace(",", "")) > FEWEST_SCHEDULES
