@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from service.choice.requests import PredictionRequest
+from service.errors import OpenPredictionsFullError
 from service.schemas.models import ModelDefinition
 from service.store.redis import redis_store
 from service.store.scripts import Script
@@ -162,6 +163,8 @@ class World:
             worker, context = self.fleet.start(), context_of(name, [1.0] * SIZE)
             try:
                 self._run(worker, worker.rounds.predict(name, PredictionRequest(context, None, False)))
+            except OpenPredictionsFullError:
+                pass  # decided, but `Truth.note_refused` has found no room for it
             except Exception as error:
                 raise ViolationError(f"model {name} does not answer any more: {error!r}") from error
 
