@@ -335,12 +335,6 @@ SIMULATED: Errors = {
             "all([tail[varying - 1] == first[varying - 1] for tail in tails])",
             "any([tail[varying - 1] == first[varying - 1] for tail in tails])",
         ),
-        (
-            "protocol: a prediction of a lost change is stored",
-            "add_predictions_late.lua.is_of_this_log",
-            "or there[8] ~= ARGV[10] then",
-            "then",
-        ),
     ],
     "test_simulated_runs_break_no_promise[4000]": [
         (

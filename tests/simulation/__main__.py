@@ -87,7 +87,7 @@ def main() -> int:
         _say(f"seed {state['seed']}: {_shown(figures._asdict())}")
         state["seed"], state["runs"] = state["seed"] + 1, state["runs"] + 1
         if arguments.state is not None:
-            arguments.state.write_text(json.dumps(state))
+            _write(arguments.state, state)
     rate = (state["steps"] - begun_with) / (time.monotonic() - started) * 60
     done = {name: figure for name, figure in state.items() if name != "seed"}
     _say(f"all runs: {_shown(done)} ({rate:,.0f} steps a minute)")
@@ -119,6 +119,13 @@ def _read(state: Path | None, seed: int) -> dict[str, int]:
         return read
     names = ("runs", "steps", "rounds", "acknowledged", "predicted", "lost", "snapshots", "changes")
     return {"seed": seed, **dict.fromkeys(names, 0)}
+
+
+def _write(path: Path, state: Mapping[str, int]) -> None:
+    """Replace the file, so that an interruption leaves one that can be read."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(json.dumps(state))
+    new.replace(path)
 
 
 if __name__ == "__main__":
