@@ -11,7 +11,7 @@ import redis
 
 from service.store.redis.redis_store import _CLAIM_DUE
 from tests.simulation.event_loop import Clock
-from tests.simulation.models import CHANGED, MODELS
+from tests.simulation.models import CHANGED, FLAG, MODELS
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.world import World
 
@@ -39,7 +39,7 @@ def simulated() -> list[tuple[tuple[Any, ...], Any]]:
     """Return the commands of a simulation, and their replies: snapshots and claims depend on the server's clock."""
     server = _NotingServer()
     never_closes = {**MODELS[CHANGED], "on_expiry": "drop", "budget": None}
-    world = World(_SEED, [], models={CHANGED: never_closes}, clock=server.clock, server=server)
+    world = World(_SEED, [], models={CHANGED: never_closes, FLAG: MODELS[FLAG]}, clock=server.clock, server=server)
     world.run(_STEPS)
     world.close()
     return server.noted

@@ -77,7 +77,7 @@ def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any
         since = truth.since(0.0)
         try:
             answer = await worker.rounds.give_feedback(feedback)
-        except PredictionExpiredError as error:  # by the store's clock, as the worker's is behind
+        except PredictionExpiredError as error:  # by the store's clock: by the worker's, no window has ended
             if not truth.has_expired((own, -1)):
                 raise ViolationError(f"feedback {correct} is refused ({error}), but {own} has not expired") from error
             return
