@@ -12,7 +12,7 @@ from typing import Any
 from tests.chaos.faults.fail_overs import Death
 from tests.chaos.plan import PLANS, carry_out
 from tests.chaos.playing import Length
-from tests.chaos.runs import change_cluster, fail_over, refusals, run
+from tests.chaos.runs import change_cluster, fail_over, refusals, run, upgrade
 from tests.chaos.world import Report
 
 _MIN_REPLICAS = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
@@ -52,6 +52,8 @@ async def _run(folder: Path, arguments: argparse.Namespace) -> tuple[Report, Cou
         return await fail_over(folder, length, [arguments.death], arguments.wait_replicas, **options)
     if arguments.cluster:
         return await change_cluster(folder, length, deaths=not arguments.planned)
+    if arguments.versions:
+        return await upgrade(folder, length)
     return await run(folder, length, arguments.fault, clocks=arguments.clocks)
 
 
@@ -72,6 +74,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--death", type=Death, choices=list(Death), default=Death.KILLED, help="how a primary fails")
     parser.add_argument("--cluster", action="store_true", help="change a cluster instead, and count losses")
     parser.add_argument("--planned", action="store_true", help="with --cluster: only changes that lose nothing")
+    parser.add_argument("--versions", action="store_true", help="run two versions of the service on one store")
     parser.add_argument("--plan", choices=sorted(PLANS), help="run these stages one after the other instead")
     parser.add_argument("--share", type=float, default=1.0, help="share of the durations of the plan's stages")
     parser.add_argument("--record", type=Path, help="file of the plan's ended stages, which are not run again")

@@ -12,6 +12,7 @@ import httpx2
 import numpy as np
 
 from tests.chaos.keyring import CROWD
+from tests.chaos.versions import EitherVersion
 from tests.service.sample_models import definition
 
 ALL_ROUNDS = 10**9
@@ -31,7 +32,7 @@ class Clients(ABC):
     """Clients of one model.
 
     Args:
-        url: URL of the service.
+        url: URL of the service, or several as in `connect`.
         seed: seed of the clients.
     """
 
@@ -70,9 +71,14 @@ class Clients(ABC):
 
 
 def connect(url: str, timeout: float = 5.0, key: str | None = CROWD) -> httpx2.AsyncClient:
-    """Return a client that presents a key, or none. It keeps its connections."""
+    """Return a client that presents a key, or none. It keeps its connections.
+
+    If there are several URLs, separated by spaces, it sends each request to a random one of these services.
+    """
     headers = {"Content-Type": "application/json"} | ({} if key is None else {"X-API-Key": key})
-    return httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=False)
+    first, *others = map(httpx2.URL, url.split())
+    transport = EitherVersion([first, *others]) if others else None
+    return httpx2.AsyncClient(base_url=first, timeout=timeout, headers=headers, verify=False, transport=transport)
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ async def read(client: httpx2.AsyncClient, path: str, **parameters: int) -> http
 
 async def read_log(client: httpx2.AsyncClient, model: str) -> list[Line]:
     """Read all rounds of a model, the oldest first."""
-    return [_line(line, len(model) + 1) async for line in lines_of(client, model)]
+    return [to_line(line) async for line in lines_of(client, model)]
 
 
 async def lines_of(client: httpx2.AsyncClient, model: str) -> AsyncIterator[dict[str, Any]]:
@@ -57,8 +57,9 @@ async def lines_of(client: httpx2.AsyncClient, model: str) -> AsyncIterator[dict
         after = read_line["round"]
 
 
-def _line(line: Mapping[str, Any], prefix: int) -> Line:
-    own, label = line["prediction_id"][prefix:], sys.intern(line["label"])
+def to_line(line: Mapping[str, Any]) -> Line:
+    """Return what the checks need of a line of the log."""
+    own, label = line["prediction_id"].partition(":")[2], sys.intern(line["label"])
     context = tuple(line["context"]) if isinstance(line["context"], list) else line["context"]
     return Line(line["round"], own, label, line["propensity"], line["reward"], line["rounds_seen"], context)
 

@@ -6,11 +6,16 @@ from typing import ClassVar, Protocol
 import httpx2
 
 from tests.chaos.alterations import Alterations
+from tests.chaos.evaluations import Evaluations
+from tests.chaos.hoarding import Hoarders
 from tests.chaos.hooks import Hooks
+from tests.chaos.importing import Importers
+from tests.chaos.leaving import Leavers
 from tests.chaos.metered import Metered
 from tests.chaos.offers import Offers
 from tests.chaos.rivals import Rivals
 from tests.chaos.silence import Silence
+from tests.chaos.spending import Spenders
 from tests.chaos.unauthorized import Unauthorized
 
 
@@ -32,8 +37,21 @@ class Judged(Protocol):
         """Return what is wrong, as sentences."""
 
 
-OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Unauthorized, Rivals)
+OTHERS: Sequence[type[Judged]] = (
+    Silence,
+    Alterations,
+    Offers,
+    Hooks,
+    Metered,
+    Unauthorized,
+    Rivals,
+    Spenders,
+    Leavers,
+    Importers,
+    Evaluations,
+    Hoarders,
+)
 """Classes of the clients of an ordinary run, each with another model."""
 
-TIMELESS: Sequence[type[Judged]] = (Alterations, Offers)
+TIMELESS: Sequence[type[Judged]] = (Alterations, Offers, Spenders, Leavers, Importers)
 """Those whose expectations hold if clocks jump. Short windows, limits per second and signatures depend on the time."""

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.chaos.playing import Length
-from tests.chaos.runs import change_cluster, fail_over, run
+from tests.chaos.runs import change_cluster, fail_over, run, upgrade
 from tests.chaos.world import Report
 
 WORKERS = 4
 PAUSES = (0.2, 1.5)
 
+_DEAD_WORKERS = ("killed worker", "killed older worker")
 _DEAD_STORES = ("killed store", "killed primary", "hasty primary")
 
 
@@ -39,7 +40,8 @@ class Stage(NamedTuple):
 
 
 HOUR: Sequence[Stage] = (
-    *(Stage(f"one store, {part} of 5", 300.0, run) for part in range(1, 6)),
+    *(Stage(f"one store, {part} of 4", 300.0, run) for part in range(1, 5)),
+    Stage("one store, two versions", 300.0, upgrade),
     Stage("one store, clocks jump", 300.0, partial(run, clocks=True)),
     Stage("Sentinel", 450.0, fail_over, may_lose=True),
     Stage("Sentinel, WAGER_WAIT_REPLICAS=1", 450.0, partial(fail_over, wait_replicas=1)),
@@ -90,7 +92,7 @@ def row_of(stage: Stage, seed: int, seconds: float, report: Report, injected: Co
         seed,
         report.acknowledged,
         report.rounds,
-        injected["killed worker"],
+        sum(injected[name] for name in _DEAD_WORKERS),
         sum(injected[name] for name in _DEAD_STORES),
         len(report.lost),
         len(report.renewed),

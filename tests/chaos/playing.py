@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tests.chaos.clients import connect
 from tests.chaos.faults.fault import Fault, MissedError
 from tests.chaos.history import Loss
+from tests.chaos.hoarding import MAXIMUM
 from tests.chaos.hooks import SECRET
 from tests.chaos.keyring import issue_keys
 from tests.chaos.others import Judged
@@ -22,8 +23,13 @@ from tests.service.wager import Wager, clients_of_each, serve
 
 PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
 
-GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200", "WAGER_WEBHOOK_SECRETS": SECRET}
-"""Keys are required, and places are few but enough for the crowd."""
+GUARDED = {
+    "WAGER_AUTH": "required",
+    "WAGER_MAX_REQUESTS_IN_FLIGHT": "200",
+    "WAGER_WEBHOOK_SECRETS": SECRET,
+    "WAGER_MAX_OPEN_BYTES": str(MAXIMUM),
+}
+"""Keys are required, and places and bytes of open predictions are few but enough for the crowd."""
 
 KILLS = frozenset({"killed worker", "killed store"})
 """Faults that are injected twice as often as others."""
@@ -53,19 +59,21 @@ class Length(NamedTuple):
 
 
 @asynccontextmanager
-async def served(folder: Path, workers: int, **environment: str) -> AsyncIterator[Wager]:
+async def served(folder: Path, workers: int, module: str = "service", **environment: str) -> AsyncIterator[Wager]:
     """Run the service, starting and stopping it in a thread, because the store's proxy runs in this event loop."""
     with ExitStack() as stack:
         environment = PATIENCE | environment
-        yield await asyncio.to_thread(stack.enter_context, serve(folder, workers, "service", **environment))
+        yield await asyncio.to_thread(stack.enter_context, serve(folder, workers, module, **environment))
         await asyncio.to_thread(stack.close)
 
 
 @asynccontextmanager
-async def guarded(folder: Path, workers: int, store_url: str, **environment: str) -> AsyncIterator[Wager]:
+async def guarded(
+    folder: Path, workers: int, store_url: str, module: str = "service", **environment: str
+) -> AsyncIterator[Wager]:
     """Run the service so that it requires keys, of which the store has those of the clients."""
     await issue_keys(store_url)
-    async with served(folder, workers, WAGER_STORE_URL=store_url, **GUARDED, **environment) as wager:
+    async with served(folder, workers, module, WAGER_STORE_URL=store_url, **GUARDED, **environment) as wager:
         yield wager
 
 
@@ -75,6 +83,7 @@ async def play(
     length: Length,
     others: Sequence[type[Judged]] = (),
     losses: Sequence[Loss] = (),
+    older: Wager | None = None,
 ) -> tuple[Report, Counter[str]]:
     """Run the crowd and other clients while faults follow one another; then check everything.
 
@@ -84,12 +93,14 @@ async def play(
         length: duration, seed and pauses.
         others: classes of clients that play beside the crowd.
         losses: the time spans at which the store may have lost something; faults may append to it.
+        older: an older version of the service on the same store, which the clients use as well.
 
     Returns:
         The report, and how often each fault was injected.
     """
-    crowd, injected = Crowd(wager.url, length.seed), Counter[str]()
-    beside = [each(wager.url, length.seed) for each in others]
+    url = wager.url if older is None else f"{older.url} {wager.url}"
+    crowd, injected = Crowd(url, length.seed), Counter[str]()
+    beside = [each(url, length.seed) for each in others]
     everyone: list[Judged | Crowd] = [crowd, *beside]
     for each in everyone:
         await each.create_model()

@@ -89,7 +89,7 @@ def replies_in(response: httpx2.Response, n: int) -> Sequence[Answer | Verdict |
     """
     assert response.status_code not in NEVER, f"got {response.status_code}: {response.text}"
     body = response.json()
-    items = body.get("predictions") or body.get("results")
+    items = body.get("predictions") or body.get("results") or body.get("slots")
     return [_reply_in(body)] * n if items is None else [_reply_in(item) for item in items]
 
 

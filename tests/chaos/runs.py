@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.clients import connect
 from tests.chaos.faults.clocks import FakeClock, clear_shared_memory, refused_clocks
 from tests.chaos.faults.disk import NO_REWRITING, FullDisk, SlowDisk, refused_disk, small_disk
 from tests.chaos.faults.fail_overs import Death, primary_deaths
@@ -16,13 +17,16 @@ from tests.chaos.faults.processes import store_kills, worker_kills
 from tests.chaos.faults.slots import ClusterFaults
 from tests.chaos.history import Loss
 from tests.chaos.others import OTHERS, TIMELESS
-from tests.chaos.playing import Length, guarded, play, served
+from tests.chaos.playing import RETURN, Length, guarded, play, served
 from tests.chaos.world import Crowd, Report
 from tests.clusters import cluster
 from tests.fleets import sentinels
 from tests.servers import wait_until
+from tests.service.sample_models import SIZE
+from tests.service.wager import Wager
 from tests.store_servers import Server
 
+NEWER = "tests.service.operations.next_version"
 _FAULT = 0.7  # seconds that a fault lasts
 _DISK_FAULT = 1.5  # long enough for a flush each second
 _JUMP = 2.5  # libfaketime reads the offset once a second
@@ -78,6 +82,41 @@ async def run(
             report, injected = await play(wager, chosen, length, TIMELESS if clocks else OTHERS)
     clear_shared_memory()
     return report._replace(wrong=[*report.wrong, *wrong]), injected
+
+
+async def upgrade(folder: Path, length: Length) -> tuple[Report, Counter[str]]:
+    """Run two versions of the service on one store, each with half of the workers: nothing may be lost.
+
+    The clients use both, as behind a load balancer. In the end, only the newer one can read what they use.
+
+    Args:
+        folder: folder for all data.
+        length: duration, seed, and workers of both.
+    """
+    each = length._replace(workers=length.workers // 2)
+    of_older = folder / "older"
+    of_older.mkdir()
+    with Server(folder / "store").start().ended() as store:
+        await asyncio.to_thread(wait_until, store.answers)
+        async with (
+            FaultyProxy(store.port, seed=length.seed) as proxy,
+            guarded(of_older, each.workers, proxy.url) as older,
+            guarded(folder, each.workers, proxy.url, NEWER) as wager,
+        ):
+            faults = store_kills(store) | proxy.faults(_FAULT) | brief_fullness(store, _FAULT)
+            faults |= worker_kills(wager, length.seed) | worker_kills(older, length.seed, "killed older worker")
+            report, injected = await play(wager, faults, each, OTHERS, older=older)
+            wrong = await _too_new_violations(older)
+    return report._replace(wrong=[*report.wrong, *wrong]), injected
+
+
+async def _too_new_violations(older: Wager) -> list[str]:
+    """Return a sentence if the older version answers for a model that the newer one has written to."""
+    await asyncio.to_thread(wait_until, older.is_ready, RETURN)
+    async with connect(older.url, timeout=60.0) as client:
+        answer = await client.post("/predict", json={"model": Crowd.model, "context": [1.0] * SIZE})
+    is_refused = answer.status_code == 503 and "newer-version" in answer.text
+    return [] if is_refused else [f"the older version got {answer.status_code}: {answer.text}"]
 
 
 async def fail_over(

@@ -14,7 +14,7 @@ PAUSE = 0.35
 """Seconds for which a killed store is down."""
 
 
-def worker_kills(wager: Wager, seed: int) -> dict[str, Fault]:
+def worker_kills(wager: Wager, seed: int, name: str = "killed worker") -> dict[str, Fault]:
     """Return the fault that kills a random worker, by name."""
     chance = random.Random(seed)
 
@@ -24,7 +24,7 @@ def worker_kills(wager: Wager, seed: int) -> dict[str, Fault]:
             raise MissedError
         os.kill(chance.choice(pids), signal.SIGKILL)
 
-    return {"killed worker": kill}
+    return {name: kill}
 
 
 def store_kills(store: Server) -> dict[str, Fault]:

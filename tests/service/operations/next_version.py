@@ -20,8 +20,10 @@ def bump() -> None:
         setattr(versions, constant, getattr(versions, constant) + 1)
 
 
-if __name__ == "__main__":
+if __name__ in {"__main__", "__mp_main__"}:  # the second is its name in the workers that it starts
     bump()
+
+if __name__ == "__main__":
     from service.__main__ import main
 
     main()
