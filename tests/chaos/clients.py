@@ -124,9 +124,9 @@ async def state_violations(url: str, body: dict[str, Any]) -> list[str]:
 
 
 async def distribution(url: str, body: dict[str, Any]) -> dict[str, float]:
-    """Return the distribution for a request from whichever worker accepts a new connection."""
+    """Return the distribution for a request from whichever worker accepts a new connection; not the holdout's."""
     async with connect(url, timeout=30.0) as client:
-        found: dict[str, float] = (await post(client, "/predict", body | {"include_distribution": True}))[
-            "distribution"
-        ]
+        while (answer := await post(client, "/predict", body | {"include_distribution": True}))["holdout"]:
+            pass
+        found: dict[str, float] = answer["distribution"]
         return found

@@ -1,4 +1,4 @@
-"""Clients that evaluate a feature flag: values stick until their span ends or the model changes, and feedback counts."""
+"""Clients that evaluate a feature flag: values stick until their span ends or the model changes; feedback counts."""
 
 import asyncio
 import time
@@ -118,6 +118,8 @@ class Evaluations(Recorder):
 
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the answers, the model and its log, as sentences."""
+        for i in range(2 * VISITORS):  # in a short run beside a full load, no evaluation may have been repeated
+            await self._evaluate(client, f"visitor-{i % 2}", "FR", is_bulk=False)
         wrong = [*self._wrong, *self.stickiness_violations(), *await record_violations(self, client)]
         return wrong + await propensity_violations(client, MODEL, [line async for line in lines_of(client, MODEL)])
 

@@ -1,6 +1,7 @@
 """A client that keeps predictions open up to the maximum of their bytes: the service counts them exactly."""
 
 import asyncio
+import contextlib
 from typing import Any, ClassVar
 
 import httpx2
@@ -116,5 +117,10 @@ async def _send(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> 
 
 
 async def _open_bytes(client: httpx2.AsyncClient) -> float:
-    """Return the bytes of open predictions that the service counts."""
-    return value(parsed((await read(client, "/metrics")).text), "wager_open_predictions_bytes", model=MODEL)
+    """Return the bytes of open predictions that the service counts. It omits them while the store is unavailable."""
+    async with patient("/metrics"):
+        while True:
+            samples = parsed((await read(client, "/metrics")).text)
+            with contextlib.suppress(KeyError):
+                return value(samples, "wager_open_predictions_bytes", model=MODEL)
+            await asyncio.sleep(0.1)
