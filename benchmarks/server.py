@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fastapi import FastAPI
 
 from benchmarks.heartbeat import standstill_route
+from benchmarks.threads import threads_route
 from service.app import create_app
 from service.background import upkeep
 from service.store.embedded.server import AppendFsync, EmbeddedServer
@@ -31,6 +32,7 @@ def app_under_test() -> FastAPI:
     upkeep.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, upkeep.SNAPSHOT_AGE))
     app = create_app()
     app.include_router(standstill_route())
+    app.include_router(threads_route())
     return app
 
 
@@ -87,7 +89,7 @@ def running(
         launcher: module that runs a worker, and its arguments before the port.
     """
     with _store(appendfsync) as store, contextlib.ExitStack() as stack:
-        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
+        environment = _environment(store.url)
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
         started = [stack.enter_context(_launched(launcher, environment)) for _ in range(workers)]
@@ -95,6 +97,18 @@ def running(
             _wait_for(port, process)
         ports, processes = zip(*started, strict=True)
         yield Server(ports, tuple(process.pid for process in processes), store.url, store.pid or 0)
+
+
+@contextlib.contextmanager
+def running_beside(server: Server, launcher: Sequence[str]) -> Iterator[Server]:
+    """Run one more worker on the store of a running service, on another port."""
+    with _launched(launcher, _environment(server.store_url)) as (port, process):
+        _wait_for(port, process)
+        yield Server((port,), (process.pid,), server.store_url, server.store_pid)
+
+
+def _environment(store_url: str) -> dict[str, str]:
+    return os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store_url, "WAGER_HOST": "127.0.0.1"}
 
 
 @contextlib.contextmanager

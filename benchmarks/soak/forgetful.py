@@ -1,13 +1,15 @@
 """Runs a worker that forgets predictions a minute after their window: `python -m benchmarks.soak.forgetful PORT`.
 
 The service keeps them for an hour, to tell late feedback from unknown ids. Then the store's memory would grow during
-the first hour, and flat memory would show only in a second one. Nothing else differs from `benchmarks.launch`.
+the first hour, and flat memory would show only in a second one. With `next` before the port, it is
+also of the next version (`tests.service.operations.next_version`). Nothing else differs from `benchmarks.launch`.
 """
 
 import sys
 
 from service.models import policies
 from service.store import scripts
+from tests.service.operations import next_version
 
 FORGET_AFTER = 60
 _CONSTANT = b"local FORGET_AFTER = 3600"
@@ -29,6 +31,8 @@ def forget_sooner() -> None:
 
 if __name__ == "__main__":
     forget_sooner()
+    if "next" in sys.argv:
+        next_version.bump()
     from benchmarks.launch import main
 
-    main(int(sys.argv[1]))
+    main(int(sys.argv[-1]))

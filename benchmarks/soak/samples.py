@@ -1,4 +1,4 @@
-"""What a worker and its store use at a moment."""
+"""What workers and their store use at a moment."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,33 +6,47 @@ from typing import NamedTuple
 import redis
 
 from benchmarks.server import Server
+from service.store import keys
 
 
-class Usage(NamedTuple):
-    """What must not grow."""
+class WorkerUsage(NamedTuple):
+    """What the first worker of a service uses."""
 
-    worker_memory: float  # resident bytes
-    worker_descriptors: float
-    worker_threads: float
-    store_memory: float  # bytes in use, without fragmentation
-    store_keys: float
+    memory: float  # resident bytes
+    descriptors: float
+    threads: float
+    seconds: float  # processor time so far
+
+
+class StoreUsage(NamedTuple):
+    """What a store holds."""
+
+    memory: float  # bytes in use, without fragmentation
+    keys: float
     log_entries: float  # over all models
-    worker_seconds: float  # processor time so far
+    open_bytes: float  # of predictions over all models, as counted for `WAGER_MAX_OPEN_BYTES`
 
 
-def read_usage(server: Server) -> Usage:
-    """Read what the first worker and the store use."""
+def read_worker(server: Server) -> WorkerUsage:
+    """Read what the first worker uses."""
     pid = server.pids[0]
-    store = redis.Redis.from_url(server.store_url)
-    try:
-        memory, keys = store.info("memory")["used_memory"], store.dbsize()
-        logs = store.scan_iter(match="wager:*:log", count=1_000)
-        entries = sum(store.xlen(key) for key in logs)
-    finally:
-        store.close()
     resident, threads = (int(_status(pid)[name].split()[0]) for name in ("VmRSS", "Threads"))
     descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-    return Usage(1024.0 * resident, descriptors, threads, memory, keys, entries, server.busy_seconds())
+    return WorkerUsage(1024.0 * resident, descriptors, threads, server.busy_seconds())
+
+
+def read_store(url: str) -> StoreUsage:
+    """Read what a store holds."""
+    store = redis.Redis.from_url(url)
+    try:
+        memory, total = store.info("memory")["used_memory"], store.dbsize()
+        logs = [key.decode() for key in store.scan_iter(match="wager:*:log", count=1_000)]
+        entries = sum(store.xlen(key) for key in logs)
+        models = [keys.model(key.partition("{")[2].partition("}")[0]) for key in logs]
+        open_bytes = sum(int(store.hget(key, "open_bytes") or 0) for key in models)
+    finally:
+        store.close()
+    return StoreUsage(memory, total, entries, open_bytes)
 
 
 def _status(pid: int) -> dict[str, str]:

@@ -2,24 +2,45 @@
 
 A slope per hour has a 95 % interval (`benchmarks.soak.trend`). The first minutes do not count: until then, the store
 forgets no prediction. A plain application on the same machine gets a few requests throughout; the trend of its latency
-shows what the machine does.
+shows what the machine does. A worker of the version before serves other models on the same store.
+
+Keys hold blocks of predictions, and a faster machine stores fewer of them in a block. So keys are counted per block
+that was made while the store kept it: that ratio is about 1, and grows only if something stays.
 """
 
 import asyncio
+import contextlib
 import itertools
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import httpx2
 import numpy as np
 import uvloop
 
 from benchmarks.report import Row, print_rows, seen
-from benchmarks.server import Server, running, running_baseline
-from benchmarks.soak.load import GUESTS, STEADY, Load, capacity, definition, prediction_bodies
-from benchmarks.soak.samples import Usage, read_usage
+from benchmarks.server import Server, running, running_baseline, running_beside
+from benchmarks.soak.forgetful import FORGET_AFTER
+from benchmarks.soak.load import (
+    FLAG,
+    FLAG_SHARE,
+    FORMER,
+    FORMER_SHARE,
+    GUESTS,
+    STEADY,
+    WINDOW,
+    Guests,
+    Load,
+    Slice,
+    call,
+    capacity,
+    create_models,
+    evaluation_bodies,
+    prediction_bodies,
+)
+from benchmarks.soak.samples import StoreUsage, WorkerUsage, read_store, read_worker
 from benchmarks.soak.trend import Trend, trend
 from benchmarks.traffic import CONNECTIONS
 from toolkit.load.client import Client, Target
@@ -34,6 +55,9 @@ FLAT = 0.02
 FLAT_LATENCY = 0.2
 _BASELINE_RATE = 40.0
 LAUNCHER = ("benchmarks.soak.forgetful",)
+KEPT_SLICES = round((WINDOW + FORGET_AFTER) / SLICE_SECONDS)
+"""Slices for which the store keeps a prediction."""
+
 _MIB = 2.0**20
 
 
@@ -41,7 +65,10 @@ class Sample(NamedTuple):
     """The measurements of a slice."""
 
     at: float  # hours since the start
-    usage: Usage
+    worker: WorkerUsage
+    former: WorkerUsage  # of the worker of the former version
+    store: StoreUsage
+    blocks: int  # keys that hold the predictions of the last `KEPT_SLICES` slices
     spent: float  # microseconds of the worker's processor time per request
     predict: float  # p99, milliseconds
     feedback: float  # p99, milliseconds
@@ -57,32 +84,84 @@ class Soak(NamedTuple):
     samples: Sequence[Sample]
 
 
-async def play(server: Server, plain: Server, seconds: float, n: int) -> Soak:
-    """Load a worker until the time is up.
+class Fleet(NamedTuple):
+    """What runs."""
+
+    server: Server  # the worker, whose capacity is measured
+    former: Server  # the worker of the former version
+    plain: Server  # the plain application
+
+
+class Loads(NamedTuple):
+    """All clients."""
+
+    steady: Load
+    flag: Load
+    former: Load
+    guests: Guests
+
+    async def take_slice(self, seed: int) -> tuple[Slice, Slice, Slice]:
+        """Make predictions and evaluations, give feedback, and change the guests."""
+        each = (self.steady.take_slice(seed), self.flag.take_slice(seed), self.former.take_slice(seed))
+        taken = asyncio.gather(*each)
+        _, slices = await asyncio.gather(self.guests.change(), taken)
+        return slices
+
+
+async def play(fleet: Fleet, seconds: float, n: int) -> Soak:
+    """Load two workers until the time is up.
 
     Args:
-        server: the worker, with the steady models.
-        plain: the plain application.
+        fleet: the servers.
         seconds: duration without the measurement of the capacity.
         n: predictions that measure the capacity.
     """
-    service, baseline = (Client(Target.parse(f"http://127.0.0.1:{each.port}"), CONNECTIONS) for each in (server, plain))
-    async with service, baseline:
+    async with contextlib.AsyncExitStack() as stack:
+        targets = [Target.parse(f"http://127.0.0.1:{each.port}") for each in fleet]
+        service, former, baseline = [await stack.enter_async_context(Client(each, CONNECTIONS)) for each in targets]
+        for client, models in ((service, {**STEADY, "flag": FLAG}), (former, FORMER)):
+            await create_models(client, models)
+            await call(client, "POST", "/bench/threads")
+        await asyncio.to_thread(fleet.server.wait_until_quiet)
+        await asyncio.to_thread(fleet.former.wait_until_quiet)
         rate = SHARE * await capacity(service, n)
-        load, samples, began = Load(service, rate, SLICE_SECONDS), list[Sample](), time.monotonic()
-        before, requests, refused = read_usage(server), 0, 0
-        while time.monotonic() < began + seconds:
-            taken, p99 = await asyncio.gather(load.take_slice(len(samples)), _baseline_p99(baseline, len(samples)))
-            answered, usage = (
-                taken.predict.answered + taken.feedback.answered,
-                await asyncio.to_thread(read_usage, server),
-            )
-            spent = 1e6 * (usage.worker_seconds - before.worker_seconds) / answered
-            predict, feedback = (1e3 * each.latency.percentile(99) for each in taken)
-            samples.append(Sample((time.monotonic() - began) / 3600, usage, spent, predict, feedback, p99))
-            requests, before = requests + answered, usage
-            refused += sum(each.refused + each.no_answer + each.not_sent for each in taken)
+        loads = Loads(
+            Load(service, "/predict", prediction_bodies(), rate, SLICE_SECONDS),
+            Load(service, "/ofrep/v1/evaluate/flags/flag", evaluation_bodies(), FLAG_SHARE * rate, SLICE_SECONDS),
+            Load(former, "/predict", prediction_bodies(FORMER), FORMER_SHARE * rate, SLICE_SECONDS),
+            Guests(service),
+        )
+        return await _sample(fleet, loads, former, baseline, rate, seconds)
+
+
+async def _sample(fleet: Fleet, loads: Loads, former: Client, baseline: Client, rate: float, seconds: float) -> Soak:
+    samples, blocks, began = list[Sample](), deque[int](maxlen=KEPT_SLICES), time.monotonic()
+    before, requests, refused = read_worker(fleet.server), 0, 0
+    while time.monotonic() < began + seconds:
+        number = len(samples)
+        slices, p99 = await asyncio.gather(loads.take_slice(number), _baseline_p99(baseline, number))
+        await _check_refusal(former)
+        usage, beside = read_worker(fleet.server), read_worker(fleet.former)
+        store = await asyncio.to_thread(read_store, fleet.server.store_url)
+        spent = 1e6 * (usage.seconds - before.seconds) / sum(each.answered for each in slices[:2])
+        blocks.append(sum(each.blocks for each in slices))
+        predict, feedback = (1e3 * each.latency.percentile(99) for each in slices[0][:2])
+        at = (time.monotonic() - began) / 3600
+        samples.append(Sample(at, usage, beside, store, sum(blocks), spent, predict, feedback, p99))
+        before, requests = usage, requests + sum(each.answered for each in slices)
+        refused += sum(each.failed for each in slices)
     return Soak(rate, requests, refused, samples)
+
+
+async def _check_refusal(former: Client) -> None:
+    """Ask the worker of the former version for a model that the later one has written to.
+
+    Raises:
+        RuntimeError: if it does not refuse.
+    """
+    answer = await former.call("POST", "/predict", prediction_bodies()[0])
+    if b"newer-version" not in answer.body:
+        raise RuntimeError(f"a model of the later version got {answer}")
 
 
 async def _baseline_p99(baseline: Client, seed: int) -> float:
@@ -99,12 +178,16 @@ class _Measure(NamedTuple):
 
 
 _MEASURES = (
-    _Measure("memory of the worker", "MiB", lambda it: it.usage.worker_memory / _MIB, FLAT),
-    _Measure("open file descriptors of the worker", "", lambda it: it.usage.worker_descriptors, FLAT),
-    _Measure("threads of the worker", "", lambda it: it.usage.worker_threads, FLAT),
-    _Measure("memory of the store", "MiB", lambda it: it.usage.store_memory / _MIB, FLAT),
-    _Measure("keys in the store", "", lambda it: it.usage.store_keys, FLAT),
-    _Measure("entries in all logs", "", lambda it: it.usage.log_entries, FLAT),
+    _Measure("memory of the worker", "MiB", lambda it: it.worker.memory / _MIB, FLAT),
+    _Measure("open file descriptors of the worker", "", lambda it: it.worker.descriptors, FLAT),
+    _Measure("threads of the worker", "", lambda it: it.worker.threads, FLAT),
+    _Measure("memory of the worker of the former version", "MiB", lambda it: it.former.memory / _MIB, FLAT),
+    _Measure("its open file descriptors", "", lambda it: it.former.descriptors, FLAT),
+    _Measure("its threads", "", lambda it: it.former.threads, FLAT),
+    _Measure("memory of the store", "MiB", lambda it: it.store.memory / _MIB, FLAT),
+    _Measure("keys in the store per block that it keeps", "", lambda it: it.store.keys / it.blocks, FLAT),
+    _Measure("bytes of open predictions", "MiB", lambda it: it.store.open_bytes / _MIB, FLAT),
+    _Measure("entries in all logs", "", lambda it: it.store.log_entries, FLAT),
     _Measure("the worker's processor time per request", "µs", lambda it: it.spent, FLAT_LATENCY),
     _Measure("p99 of /predict", "ms", lambda it: it.predict, FLAT_LATENCY),
     _Measure("p99 of /feedback", "ms", lambda it: it.feedback, FLAT_LATENCY),
@@ -121,7 +204,7 @@ def rows_of(soak: Soak, warm_up: float) -> list[Row]:
     kept = [each for each in soak.samples if each.at * 3600 > warm_up]
     times = np.array([each.at for each in kept])
     rows = [_row(each, trend(times, np.array([each.of(sample) for sample in kept]))) for each in _MEASURES]
-    load = f"{soak.rate:,.0f} predictions/s, {len(STEADY)} models and {GUESTS} that come and go"
+    load = f"{soak.rate:,.0f} predictions/s, {len(STEADY) + len(FORMER) + 1} models and {GUESTS} that come and go"
     figure = f"{soak.requests:,} requests, {soak.refused:,} refused or unanswered"
     return [Row(f"load: {load}", figure, f"{len(kept)} samples", math.nan, "0 refused", not soak.refused), *rows]
 
@@ -138,12 +221,12 @@ def _row(measure: _Measure, found: Trend) -> Row:
 
 def rows(seconds: float = 120.0, warm_up: float = 20.0, n: int = 8_000) -> list[Row]:
     """Return the table of trends."""
-    with running(launcher=LAUNCHER) as server, running_baseline() as plain:
-        for name, special in STEADY.items():
-            body = definition(name, special)
-            httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()
-        server.wait_until_quiet()
-        soak = uvloop.run(play(server, plain, seconds, n))
+    with (
+        running(launcher=(*LAUNCHER, "next")) as server,
+        running_beside(server, LAUNCHER) as former,
+        running_baseline() as plain,
+    ):
+        soak = uvloop.run(play(Fleet(server, former, plain), seconds, n))
     return rows_of(soak, warm_up)
 
 

@@ -17,7 +17,7 @@ from tests.chaos.faults.processes import store_kills, worker_kills
 from tests.chaos.faults.slots import ClusterFaults
 from tests.chaos.history import Loss
 from tests.chaos.others import OTHERS, TIMELESS
-from tests.chaos.playing import RETURN, Length, guarded, play, served
+from tests.chaos.playing import GUARDED, RETURN, Length, guarded, play, served
 from tests.chaos.world import Crowd, Report
 from tests.clusters import cluster
 from tests.fleets import sentinels
@@ -101,7 +101,7 @@ async def upgrade(folder: Path, length: Length) -> tuple[Report, Counter[str]]:
         async with (
             FaultyProxy(store.port, seed=length.seed) as proxy,
             guarded(of_older, each.workers, proxy.url) as older,
-            guarded(folder, each.workers, proxy.url, NEWER) as wager,
+            served(folder, each.workers, NEWER, WAGER_STORE_URL=proxy.url, **GUARDED) as wager,
         ):
             faults = store_kills(store) | proxy.faults(_FAULT) | brief_fullness(store, _FAULT)
             faults |= worker_kills(wager, length.seed) | worker_kills(older, length.seed, "killed older worker")
