@@ -62,6 +62,6 @@ SECTIONS = {
         long=partial(history.rows, lengths=history.LONG),
     ),
     "capacity": Section("What a load needs", capacity.rows, partial(capacity.rows, n=2_000)),
-    "soak": Section("Soak", soak.rows, long=partial(soak.rows, seconds=3_600.0, warm_up=soak.WARM_UP_SECONDS)),
+    "soak": Section("Soak", soak.rows, long=partial(soak.rows, seconds=soak.HOUR, warm_up=soak.WARM_UP_SECONDS)),
     "durability": Section("The cost of durability", durability.rows),
 }

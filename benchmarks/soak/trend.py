@@ -21,7 +21,15 @@ class Trend(NamedTuple):
     @property
     def relative(self) -> float:
         """The slope as a share of the level; 0 if both are 0."""
-        return self.slope / self.level if self.level else math.copysign(math.inf, self.slope) if self.slope else 0.0
+        return self._share(self.slope)
+
+    @property
+    def least(self) -> float:
+        """The lower end of the interval as a share of the level; 0 if both are 0."""
+        return self._share(self.slope - self.half_width)
+
+    def _share(self, slope: float) -> float:
+        return slope / self.level if self.level else math.copysign(math.inf, slope) if slope else 0.0
 
 
 def trend(times: FloatArray, values: FloatArray) -> Trend:

@@ -16,7 +16,7 @@ MODEL = "hoard"
 SIZE = 40_000
 """Features: a prediction is large, so that few reach the maximum."""
 
-MAXIMUM = 64 * 2**20
+MAXIMUM = 32 * 2**20
 """`WAGER_MAX_OPEN_BYTES`."""
 
 PAUSE = 0.3

@@ -6,8 +6,11 @@ import httpx2
 import numpy as np
 import pytest
 
+from tests.chaos.evaluations import Asked, Evaluations, Value
 from tests.chaos.fold import Fold
 from tests.chaos.history import Answer, Operation, Verdict
+from tests.chaos.hoarding import MAXIMUM, Hoarders
+from tests.chaos.importing import import_violations, imported_round
 from tests.chaos.keyring import LIMIT
 from tests.chaos.logged import Line, count_violations, history_violations
 from tests.chaos.metered import Metered
@@ -15,9 +18,11 @@ from tests.chaos.offers import Offers
 from tests.chaos.recorder import replies_in
 from tests.chaos.rivals import Rivals, shadow_violations
 from tests.chaos.shadowing import Shadowing
+from tests.chaos.spending import BUDGETS, weight_violations
 from tests.chaos.unauthorized import CREDENTIALS, Unauthorized
 from tests.chaos.world import Crowd
 from tests.service.sample_models import GAPTRON, LABELS, SIZE, Replay, definition, distribution_of, prepared
+from tests.simulation.pace import Pace
 
 URL = "http://none"
 MODEL = definition("forest", learner=GAPTRON, rounds_seen=40)
@@ -187,3 +192,73 @@ def test_a_shadow_with_other_numbers_is_found() -> None:
     assert rivals.change_violations(model) == []
     assert rivals.change_violations(model | {"changes": {"count": 2}})
     assert rivals.change_violations(model | {"learner": {"algorithm": "squarecb"}})
+
+
+def _paid(n: int = 30) -> list[dict[str, Any]]:
+    """Return the log of a model with a budget, which changes after every ten rounds; some are of the holdout."""
+    paces, lines = [Pace()], list[dict[str, Any]]()
+    for number in range(1, n + 1):
+        seen, changes, is_held_out = number - 1 - (number - 1) % 3, (number - 1) // 10, number % 7 == 0
+        budget, cost = BUDGETS[changes % 2], (1.0, 0.3, 0.0)[number % 3]
+        weight = None if is_held_out else paces[seen].weight(budget)
+        line = {"round": number, "rounds_seen": seen, "changes_seen": changes, "changes": changes, "cost": cost}
+        lines.append(line | {"cost_weight": weight, "holdout": is_held_out})
+        paces.append(paces[-1] if weight is None else paces[-1].after(budget, cost, weight, number - 1.0 - seen))
+    return lines
+
+
+@pytest.mark.parametrize("doctored", [{"cost_weight": 0.5}, {"cost_weight": None}, {"holdout": True}])
+def test_another_weight_of_costs_is_found(doctored: dict[str, Any]) -> None:
+    """A decision has the λ of the rounds and the budget that it saw."""
+    lines = _paid()
+    assert weight_violations(lines) == []
+    lines[19] |= doctored
+    assert any(wrong.startswith("round 20 ") for wrong in weight_violations(lines))
+
+
+def test_other_costs_give_later_decisions_another_weight() -> None:
+    """λ follows from the costs of the rounds before."""
+    lines = _paid()
+    for line in lines[:6]:
+        line |= {"cost": 0.0}
+    assert any(wrong.startswith("round 10 ") for wrong in weight_violations(lines))
+
+
+def test_an_import_must_be_in_the_log_once_and_in_order() -> None:
+    """A source whose rounds are missing, repeated, altered or out of order is found; predictions do not matter."""
+    log = [imported_round("0", i) for i in range(5)] + [{"context": [0.5, -1.0, 0.0]}]
+    assert import_violations({"0": 5, "1": 0}, log) == []
+    for wrong in (log[1:], [*log, log[0]], log[::-1], [log[0] | {"correct": False}, *log[1:]]):
+        assert import_violations({"0": 5, "1": 0}, wrong) == ["source 0 is not in the log as it was imported"]
+
+
+def test_a_value_must_stick_to_what_was_asked() -> None:
+    """An evaluation with another answer, or with the prediction of another evaluation, is a violation."""
+    evaluations, value = Evaluations(URL, 1), Value("flag:a", "red", 0.25)
+    asked = Asked("visitor", "FR", False, 1.0, 2)
+    evaluations._confirmed = 1
+    evaluations.stuck[asked] = [value, value]
+    assert evaluations.stickiness_violations() == []
+    evaluations.stuck[asked] = [value, value._replace(variant="blue")]
+    assert evaluations.stickiness_violations()
+    evaluations.stuck[asked] = [value, value]
+    for other in (asked._replace(visitor="other"), asked._replace(changes=3), asked._replace(span=2.0)):
+        evaluations.stuck[other] = [value]
+        assert evaluations.stickiness_violations()
+        del evaluations.stuck[other]
+
+
+def test_other_bytes_of_open_predictions_are_found() -> None:
+    """The bytes are those of the open predictions, within the maximum, and none is refused below it."""
+    hoarders = Hoarders(URL, 1)
+    hoarders.each, hoarders.open = MAXIMUM / 4, ["a", "b"]
+    assert hoarders.count_violation(MAXIMUM / 2) == ""
+    assert hoarders.count_violation(MAXIMUM / 2 + 1)
+    full = httpx2.Response(429, text="urn:wager:problem:open-predictions-full")
+    hoarders.refuse(full)
+    assert len(hoarders.wrong) == 1
+    hoarders.open += ["c", "d"]
+    hoarders.refuse(full)
+    assert len(hoarders.wrong) == 1
+    hoarders.open += ["e"]
+    assert hoarders.count_violation(5 * MAXIMUM / 4)

@@ -20,6 +20,9 @@ MODEL = "forest"
 BATCHES, LARGE_BATCHES = 0.5, 0.75
 """The share of turns that are batches, and the share of large ones among them."""
 
+CLOSED = 0.9
+"""The share of batches of which no prediction stays open: the bytes of the others must stay below their maximum."""
+
 SMALL, LARGE = (1, 6), (100, 201)
 """Ranges of the sizes of batches."""
 
@@ -58,7 +61,12 @@ class Crowd(Recorder):
         contexts = rng.normal(size=(len(owns), SIZE)).tolist()
         body = {"model": MODEL, "contexts": contexts, "prediction_ids": owns}
         await self._together(client, rng, [sending("/predict/batch", body, [(own, None) for own in owns])])
-        await self._together(client, rng, [_feedback(owns, rng) for _ in range(int(rng.integers(1, 3)))])
+        feedback = [_feedback(owns, rng) for _ in range(int(rng.integers(1, 3)))]
+        await self._together(client, rng, feedback)
+        left = sorted({*owns} - {own for each in feedback for own, _ in each.about})
+        if left and rng.random() < CLOSED:
+            pairs = [(own, True) for own in left]
+            await self._together(client, rng, [_feedback_of(pairs)])
 
 
 def _feedback(owns: Sequence[str], rng: np.random.Generator) -> Sending:
@@ -66,7 +74,10 @@ def _feedback(owns: Sequence[str], rng: np.random.Generator) -> Sending:
     n = len(owns)
     chosen = [*rng.permutation(n)[n // 10 :].tolist(), *rng.integers(n, size=1 + n // 10).tolist()]
     bits = (rng.random(len(chosen)) < 0.7).tolist()
-    pairs = [(owns[i], bit) for i, bit in zip(chosen, bits, strict=True)]
+    return _feedback_of([(owns[i], bit) for i, bit in zip(chosen, bits, strict=True)])
+
+
+def _feedback_of(pairs: Sequence[tuple[str, bool]]) -> Sending:
     return sending("/feedback/batch", {"feedback": [feedback_body(*pair) for pair in pairs]}, pairs)
 
 
