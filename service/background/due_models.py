@@ -6,7 +6,14 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from service.environment import Environment
-from service.errors import ModelNotFoundError, StoreError, StoreFullError, StoreUnavailableError, WagerError
+from service.errors import (
+    ModelNotFoundError,
+    NewerVersionError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    WagerError,
+)
 from service.rounds.sessions import SessionCache
 from service.store.stored_models import ModelKey
 from service.store.values import Due
@@ -18,6 +25,9 @@ _WATCH_SECONDS = 30.0
 
 _RETRY_SECONDS = 60.0
 """Seconds until the next visit to a model after a failed one."""
+
+NEWER_SECONDS = 5.0
+"""The same if the visit met records of a newer version: during an upgrade, another worker can read them."""
 
 _BLOCKS_AT_ONCE = 64
 """Maximum blocks closed per visit, which takes a few milliseconds. Then other models get a turn."""
@@ -74,7 +84,8 @@ class DueModels:
             pass
         except WagerError as error:  # this model must not stop the others
             _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
-            await self._store.put_off(self._due, key, self._offset(), _RETRY_SECONDS)
+            pause = NEWER_SECONDS if isinstance(error, NewerVersionError) else _RETRY_SECONDS
+            await self._store.put_off(self._due, key, self._offset(), pause)
 
 
 def expiry(environment: Environment, sessions: SessionCache) -> DueModels:

@@ -11,11 +11,12 @@ from typing import TypeVar, TypeVarTuple
 
 from learners.warming import SHADOWS
 from service import kernels
-from service.background.due_models import DueModels
+from service.background.due_models import NEWER_SECONDS, DueModels
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import (
     ModelNotFoundError,
+    NewerVersionError,
     ShadowNotFoundError,
     StoreFullError,
     StoreUnavailableError,
@@ -126,5 +127,5 @@ class _ShadowFolds:
             raise
         except WagerError as error:  # this shadow must not stop the others
             _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
-            return None
+            return NEWER_SECONDS if isinstance(error, NewerVersionError) else None
         return _PAUSE_SECONDS + replica.bytes / _BYTES_PER_SECOND if is_done else 0.0

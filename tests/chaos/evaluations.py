@@ -119,7 +119,8 @@ class Evaluations(Recorder):
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the answers, the model and its log, as sentences."""
         for i in range(2 * VISITORS):  # in a short run beside a full load, no evaluation may have been repeated
-            await self._evaluate(client, f"visitor-{i % 2}", "FR", is_bulk=False)
+            value = await self._evaluate(client, f"visitor-{i % 2}", "FR", is_bulk=False)
+        await self._send_until_answered(client, _feedback(value.prediction_id.partition(":")[2], True))
         wrong = [*self._wrong, *self.stickiness_violations(), *await record_violations(self, client)]
         return wrong + await propensity_violations(client, MODEL, [line async for line in lines_of(client, MODEL)])
 

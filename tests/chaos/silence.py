@@ -14,8 +14,8 @@ from tests.service.sample_models import SIZE, UNIFORM
 
 MODEL = "clicks"
 WINDOW = 2.0
-PATIENCE = 30.0
-"""Seconds after which every prediction must be closed, although workers may still restart."""
+PATIENCE = 120.0
+"""Seconds after which every prediction must be closed, although workers may still restart or be of an older version."""
 
 
 class Said(NamedTuple):

@@ -10,7 +10,7 @@ local BEFORE_IDS = 3
 local PAUSE_SECONDS = 1 -- between two calls for one model, however short its window is
 local REST_SECONDS = 0.5 -- by which the next visit to an idle model may be late: fewer visits
 local MOST_ROUNDS = 256 -- after which the call returns, because it blocks the store; the other blocks stay due
-local RETRY_SECONDS = 60 -- after which to look again at a block of a newer version
+local NEWER_SECONDS = 5 -- after which to look again at a block of a newer version, which another worker may close
 local log, gone = open_log(ARGV[1])
 if not log then
   return gone
@@ -53,7 +53,7 @@ end
 local function close_all(key, id)
   local block, trouble = read_block(key)
   if trouble == 'n' then
-    redis.call('ZADD', KEYS[3], 'XX', string.format('%.17g', now + RETRY_SECONDS), id)
+    redis.call('ZADD', KEYS[3], 'XX', string.format('%.17g', now + NEWER_SECONDS), id)
     return
   end
   if block and now <= block.expires_at then

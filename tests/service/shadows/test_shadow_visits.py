@@ -26,8 +26,10 @@ from service.errors import (
 )
 from service.lifecycle import promoting
 from service.shadows.replica import ShadowReplica
+from service.store import keys
 from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from service.store.values import Due, Snapshot
 from tests.service.replicas.altering import fresh
 from tests.service.sample_models import COMPUTE, make_model, play, whole_log
@@ -127,6 +129,21 @@ async def test_a_shadow_that_fails_does_not_delay_another(
         clock.now += wait
         await shadowing(store, clock).run()
         assert {each.name: each.rounds for each in await store.read_shadows(model.key)}["rival"] == rounds
+
+
+async def test_a_newer_snapshot_is_soon_left_to_another_worker(store: RedisStore, name: str) -> None:
+    """During an upgrade, a worker that cannot read a shadow must not keep those that can from folding it."""
+    model, clock = await make_model(store, name), Clock()
+    await give_shadow(store, model)
+    await caught_up(store, model)
+    (key,) = await store.command("KEYS", keys.shadow(*model.key, 0)[:-1] + "*")
+    await store.command("HSET", key, "version", SNAPSHOT_VERSION + 1)
+    await play(store, model, 100)
+    await shadowing(store, clock).run()
+    assert (await store.read_shadows(model.key))[0].rounds == 0
+    offset = clock.now - time.time()
+    assert model.key not in await store.claim(Due.SHADOWS, offset + 1.0, _ALL, 0.0)
+    assert model.key in await store.claim(Due.SHADOWS, offset + 6.0, _ALL, 10.0)
 
 
 SINGLE = sorted(name for name, learner in LEARNERS.items() if issubclass(learner, CompiledLearner))
