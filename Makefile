@@ -34,7 +34,7 @@ help:
 	@echo "make mutations  check that the tests detect known errors (ARGS='--only soba' for some of them)"
 	@echo "make chaos      inject faults under load and count losses (ARGS='--seconds 600')"
 	@echo "make simulate   simulate workers, clients, network and store from a seed (SEED=7 ARGS='--total 1000000')"
-	@echo "make check      lint, formatting, types"
+	@echo "make check      lint, formatting, types, an audit of the workflows"
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
 	@echo "make openapi    regenerate openapi.json, openapi.md and the types of the TypeScript client"
@@ -70,6 +70,7 @@ check: $(VENV)/.bench
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy $(CODE)
+	$(VENV)/bin/zizmor --offline --quiet --persona auditor .github
 bench: $(VENV)/.bench
 	$(PY) -m benchmarks $(ARGS)
 image-test: $(VENV)/.dev
