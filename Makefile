@@ -96,6 +96,7 @@ sbom: $(VENV)/.serve
 		--output-file build/sbom/wager.cdx.json $(RUNTIME)
 	$(PY) -P -m tests.supply.licences build/sbom/wager.cdx.json > docs/reference/licences.md.new
 	mv docs/reference/licences.md.new docs/reference/licences.md
+# The same source gives the same bytes, unless SOURCE_DATE_EPOCH differs, to which the builder sets all times.
 wheels: $(VENV)/.dev
 	$(PY) -m hatchling build --target wheel --directory dist
 	cd client && $(CURDIR)/$(PY) -m hatchling build --target wheel --directory $(CURDIR)/dist
