@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -112,9 +113,19 @@ LIBRARIES = {
 """Where each library may be imported. Other third-party libraries may be imported nowhere."""
 
 FILES = sorted(path for folder in ("learners", "service", "toolkit") for path in (ROOT / folder).rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 NAMES = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in FILES}
 PLACES = {place: number for number, line in enumerate(LAYERS.split("\n")) for place in line.split()}
+
+
+@cache  # the other processes collect these tests, and run none
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in FILES}
+
+
+@cache
+def imports() -> list[tuple[Path, int, str]]:
+    """Return the file, the line and the module of each import."""
+    return [(path, line, target) for path, tree in trees().items() for line, target in imports_of(tree)]
 
 
 def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -129,9 +140,6 @@ def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, inner if inner in NAMES.values() else origin
 
 
-IMPORTS = [(path, line, target) for path, tree in TREES.items() for line, target in imports_of(tree)]
-
-
 def place_of(module: str) -> str:
     """Return the innermost place in the layers of a module."""
     parts = module.split(".")
@@ -144,7 +152,7 @@ def is_within(module: str, places: str) -> bool:
 
 
 def test_folders_import_only_lower_layers() -> None:
-    arrows = {(path, line, place_of(NAMES[path]), place_of(target)) for path, line, target in IMPORTS}
+    arrows = {(path, line, place_of(NAMES[path]), place_of(target)) for path, line, target in imports()}
     assert [path for path in FILES if not place_of(NAMES[path]) and path.name != "__init__.py"] == []
     assert [
         f"{path}:{line}: {source} may not import {target}"
@@ -157,7 +165,7 @@ def test_libraries_clocks_and_random_numbers_stay_in_their_places() -> None:
     free = {"learners", "service", "toolkit", *(sys.stdlib_module_names - set(LIBRARIES))}
     assert [
         f"{path}:{line}: {target}"
-        for path, line, target in IMPORTS
+        for path, line, target in imports()
         if (library := target.partition(".")[0]) not in free and not is_within(NAMES[path], LIBRARIES.get(library, ""))
     ] == []
 
@@ -173,7 +181,7 @@ def test_random_numbers_and_code_are_not_made() -> None:
     allowed = "service.environment service.commands toolkit learners.estimators"
     assert [
         f"{path}:{node.lineno}: {called}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and made.match(called := ast.unparse(node.func))
         if not (called.startswith("np.") and is_within(NAMES[path], allowed))

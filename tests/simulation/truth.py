@@ -100,8 +100,8 @@ class Truth:
         """The labels of the model that are not retired."""
         return [label for label in self.model.definition.labels if label not in self.model.retired]
 
-    def look(self) -> None:
-        """Take the entries that the server has appended.
+    def look(self) -> bool:
+        """Take the entries that the server has appended; return whether this incarnation of the model exists.
 
         Raises:
             ViolationError: if they break a promise.
@@ -110,9 +110,9 @@ class Truth:
         if there is None:
             left = self._server.look("EXISTS", *keys.lasting(*self.key)[1:])
             self._require(not left, f"{left} keys of {self.key} exist after its deletion")
-            return
+            return False
         if there == self.position:
-            return
+            return True
         last = f"({self.position[0]}-{self.position[1]}"
         for number, fields in self._server.look("XRANGE", keys.log(*self.key), last, "+"):
             before = self.position
@@ -120,6 +120,7 @@ class Truth:
             self._fold.learn(self._mark)
             self._paces[self.position] = self._pace_after(before, self.entries[-1])
         self._require(there == self.position, f"the counters say {there}, the log {self.position}")
+        return True
 
     def in_force(self, change_count: int) -> InForce:
         """Return the rules and prices after the first changes of the log."""

@@ -79,13 +79,10 @@ class Truths:
     def look(self, key: str) -> None:
         """Take what a script has appended to the log of a model, one of whose keys this is; see `Truth.look`."""
         name = _name_in(key)
-        if name not in self._now:
-            return
-        if not self._now[name].exists:
-            self._now[name].look()
+        if name in self._now and not self._now[name].look():
             self._now[name].losses += 1  # answers on their way may be about what is gone
             self.note(name)
-        self._now[name].look()
+            self._now[name].look()
 
     def note_blocks(self, blocks: Sequence[tuple[str, bytes]], heads: Sequence[Any]) -> None:
         """Note what a script has done with new blocks of a model, by their keys; see `Truth.note_stored`."""
