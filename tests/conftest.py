@@ -1,6 +1,7 @@
 """Fixtures that all tests share: real stores, event loops, and the service in this process or in a subprocess."""
 
 import asyncio
+import gc
 import inspect
 import itertools
 import os
@@ -23,6 +24,7 @@ from tests.servers import REDIS_SERVER, raw, redis_server
 from tests.service.wager import Wager, serve
 from tests.service.workers import worker
 
+gc.disable()  # the collection of tests makes much that stays, which would be looked through again and again
 _names = (f"m{number:04}" for number in itertools.count())
 
 
@@ -47,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         items[:] = longest_first([item.path.as_posix() for item in items], items, processes)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among the tests themselves."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
