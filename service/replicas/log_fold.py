@@ -164,8 +164,8 @@ class LogFold(ABC):
         has_other_changes = tail.change_count == self.change_count and tail.digest != self.model.digest
         if has_other_changes or has_diverged(self.model.choice.records, tail, self._position):
             return True
-        if (last := entry_at(tail, self._position)) is None:
-            return False
+        if (last := entry_at(tail, self._position)) is None:  # it was trimmed, and perhaps lost and replaced before
+            return self._last_at is not None and any(news_in(tail, self._position))
         expected, self._last_at = self._last_at, mark_of(last)
         return expected is not None and expected != self._last_at
 

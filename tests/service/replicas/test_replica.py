@@ -190,6 +190,29 @@ async def test_a_log_that_lost_rounds_and_continued_is_followed(
     assert replica.round_count == 4 + others
 
 
+@pytest.mark.parametrize("first", [5, 6, 7, 8])
+async def test_a_log_that_lost_rounds_and_was_trimmed_is_followed(
+    store: RedisStore, store_url: str, name: str, first: int
+) -> None:
+    """The same if retention has trimmed the new rounds up to the `first` one, perhaps those with the lost numbers."""
+    model = await make_model(store, name)
+    replica, other = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
+    await play(store, model, 4)
+    with raw(store_url) as client:
+        before = {key: client.dump(key) for key in (keys.model(name), keys.log(*model.key))}
+        await play(store, model, 2, seed=2)
+        await caught_up(replica)
+        for key, value in before.items():
+            assert isinstance(value, bytes)
+            client.restore(key, 0, value, replace=True)
+        await play(store, model, 4, seed=3, now=START + 9.0)
+        expected = await caught_up(other)
+        await other.snapshot()
+        client.xtrim(keys.log(*model.key), minid=f"{first}-0", approximate=False)
+    assert replica.round_count == 6
+    assert await caught_up(replica) == expected
+
+
 async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner)
