@@ -16,7 +16,7 @@ from toolkit.load.timing import Measured
 WINDOW = 30.0
 """Seconds that a prediction waits for feedback."""
 
-RETAINED = 5_000
+RETAINED = 1_000
 """Rounds that each log keeps."""
 
 STEADY: Mapping[str, Mapping[str, Any]] = {

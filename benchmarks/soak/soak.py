@@ -223,7 +223,7 @@ def _row(measure: _Measure, found: Trend, is_short: bool) -> Row:
     return Row(measure.what, figure, "", found.relative, wanted, met, travels=False)
 
 
-def rows(seconds: float = 240.0, warm_up: float = 120.0, n: int = 8_000) -> list[Row]:
+def rows(seconds: float = 300.0, warm_up: float = 180.0, n: int = 8_000) -> list[Row]:
     """Return the table of trends."""
     with (
         running(launcher=(*LAUNCHER, "next")) as server,
