@@ -269,6 +269,12 @@ PROTOCOL: Errors = {
 
 SIMULATED: Errors = {
     "test_simulated_runs_break_no_promise[2000]": [
+        (
+            "protocol: unconfirmed writes are acknowledged",
+            "Confirmed._call_and_wait",
+            "replicas < self._replicas",
+            "False",
+        ),
         ("protocol: no parts count", "save_snapshot.lua", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
         (
             "protocol: a change of rules counts from the next change on",
@@ -414,12 +420,6 @@ SIMULATED: Errors = {
             "return nil",
         ),
         ("protocol: snapshots expire", "save_snapshot.lua", "call('PERSIST', KEYS[3])", "call('EXPIRE', KEYS[3], 5)"),
-        (
-            "protocol: unconfirmed writes are acknowledged",
-            "Confirmed._call_and_wait",
-            "replicas < self._replicas",
-            "False",
-        ),
         (
             "protocol: trimmed rounds are not in the snapshot",
             "forget_old.lua",

@@ -23,7 +23,7 @@ from service.store.records.layout import EXPIRED, INACTIVE, KEY_BYTES, PENDING, 
 from service.store.records.optional_fields import GIVEN_COSTS, LogRows, OptionalFields
 from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
-from service.store.values import ChangeEntry, LogEntry
+from service.store.values import ChangeEntry, DamagedSnapshotError, LogEntry
 from tests.simulation.counters import Counters
 from tests.simulation.event_loop import run_now
 from tests.simulation.histories import Histories, Since
@@ -433,7 +433,10 @@ class Truth:
         Raises:
             ViolationError: if not.
         """
-        snapshot = run_now(self._store.stored_snapshot(self.key))
+        try:
+            snapshot = run_now(self._store.stored_snapshot(self.key))
+        except DamagedSnapshotError as error:
+            raise ViolationError(f"model {self.key.name}: the stored snapshot is damaged: {error}") from error
         if snapshot is None:
             return
         at = snapshot.round_count, snapshot.change_count
