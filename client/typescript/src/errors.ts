@@ -43,18 +43,34 @@ export class ProblemError extends Error {
 
 /** Convert an unsuccessful answer and its body. */
 export function problemOf(response: Response, body: string): ProblemError {
-  const asked = response.headers.get("Retry-After") ?? ""; // seconds, or a date
-  return new ProblemError(response.status, parsed(body), /^\d+$/.test(asked) ? 1000 * Number(asked) : null);
+  return new ProblemError(response.status, parsed(body), asked(response.headers));
 }
 
+/** Return the milliseconds that `Retry-After` asks for, in seconds or as a date; null if it does not. */
+function asked(headers: Headers): number | null {
+  const after = headers.get("Retry-After") ?? "";
+  if (/^\d+(\.\d+)?$/.test(after)) return Math.min(1000 * Number(after), Number.MAX_SAFE_INTEGER);
+  const wait = Date.parse(after) - (Date.parse(headers.get("Date") ?? "") || Date.now());
+  return Number.isNaN(wait) ? null : Math.max(wait, 0);
+}
+
+/** Read a problem. An answer of another program may have members with these names and other types. */
 function parsed(body: string): Partial<Problem> {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (typeof value === "object" && value !== null) return value;
-  } catch {
-    // a proxy's page
+  const given = objectIn(body);
+  const found: Partial<Problem> = {};
+  for (const name of ["type", "title", "detail", "field", "request_id"] as const) {
+    if (typeof given[name] === "string") found[name] = given[name];
   }
-  return { detail: body.slice(0, 200) };
+  if (Array.isArray(given.errors)) found.errors = given.errors as NonNullable<Problem["errors"]>;
+  return found.detail ?? found.title ? found : { ...found, detail: body.slice(0, 200) };
+}
+
+function objectIn(body: string): Record<string, unknown> {
+  try {
+    return (JSON.parse(body) ?? {}) as Record<string, unknown>;
+  } catch {
+    return {}; // a proxy's page
+  }
 }
 
 /** Check whether the service cannot answer now, but a later attempt may succeed. */

@@ -35,6 +35,8 @@ type Lost = Pick<Report, "conflicts" | "expired" | "refused" | "dropped">;
 /** Feedback in the queue. */
 export interface Entry {
   readonly item: FeedbackItem;
+  /** The item as it is sent, whatever happens to the caller's objects. */
+  readonly json: string;
   /** Bytes of the item in a request. */
   readonly bytes: number;
   /** Requests in flight that have it. */
@@ -78,9 +80,10 @@ export class Outbox {
     this.#counts.ignored++;
   }
 
-  /** Add an item of so many bytes. A full queue drops the oldest one; if all are in flight, the new one. */
-  add(item: FeedbackItem, bytes: number): boolean {
-    const entry: Entry = { item, bytes, flights: 0, failures: 0, due: -Infinity };
+  /** Add an item, which is sent as `json`. A full queue drops the oldest one; if all are in flight, the new one. */
+  add(item: FeedbackItem, json: string): boolean {
+    const bytes = new TextEncoder().encode(json).length;
+    const entry: Entry = { item, json, bytes, flights: 0, failures: 0, due: -Infinity };
     if (this.entries.size >= this.size) {
       const oldest = this.#waiting().next().value;
       this.drop(oldest ?? entry, "full");

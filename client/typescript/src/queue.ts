@@ -30,12 +30,16 @@ export class FeedbackQueue {
   #scheduled = false;
   #cancel = () => {};
 
+  /** Throws `RangeError` unless `size` and `batch` are whole numbers of at least 1. */
   constructor(wager: Wager, { size = 10_000, batch = 200, onDrop = () => {} }: QueueOptions = {}) {
+    for (const [name, value] of Object.entries({ size, batch })) {
+      if (!Number.isInteger(value) || value < 1) throw new RangeError(`${name}: got ${value}; must be 1, 2, ...`);
+    }
     const { sending } = wager;
     this.#wager = wager;
     this.#outbox = new Outbox(sending.environment, size, batch, onDrop);
     this.#batch = batch;
-    this.#send = sender({ ...sending, timeout: Math.min(sending.timeout, LONGEST_ATTEMPT), maxRetries: 0 }, true);
+    this.#send = sender({ ...sending, timeout: Math.min(sending.timeout, LONGEST_ATTEMPT), maxRetries: 0 }, true, "results");
     this.#stopListening = onLeaving(() => this.#leave());
   }
 
@@ -51,13 +55,13 @@ export class FeedbackQueue {
       return false;
     }
     const item = { prediction_id, ...outcome };
-    const bytes = new TextEncoder().encode(encode(item)).length;
+    const json = encode(item);
     if (this.#closed.signal.aborted) {
       this.#outbox.drop({ item }, "closed");
       return false;
     }
     this.#schedule();
-    return this.#outbox.add(item, bytes);
+    return this.#outbox.add(item, json);
   }
 
   /** Return the results so far. The counts add up to all that was put. */
@@ -130,15 +134,23 @@ export class FeedbackQueue {
   #leave(): void {
     let left = [...this.#outbox.entries].filter((entry) => !this.#keptAlive.has(entry));
     for (let entries = this.#fitting(left); entries.length > 0; entries = this.#fitting(left)) {
-      left = left.slice(entries.length);
+      left = left.filter((entry) => !entries.includes(entry));
       void this.#sendKeptAlive(entries);
     }
   }
 
+  /** Return the entries of a request; one that is too large is left out, and holds up no other. */
   #fitting(left: Entry[]): Entry[] {
     let bytes = this.#bytesKeptAlive + bytesOf([]);
-    const end = left.findIndex((entry, i) => i === this.#batch || (bytes += entry.bytes + 1) > MOST_KEPT_ALIVE);
-    return end < 0 ? left : left.slice(0, end);
+    const fits = (entry: Entry) => bytes + entry.bytes + 1 <= MOST_KEPT_ALIVE;
+    const found: Entry[] = [];
+    for (const entry of left) {
+      if (found.length === this.#batch) break;
+      if (!fits(entry)) continue;
+      bytes += entry.bytes + 1;
+      found.push(entry);
+    }
+    return found;
   }
 
   /** Send entries while the page may end. After a failure, they wait for an ordinary request. */
@@ -163,7 +175,8 @@ export class FeedbackQueue {
     for (const entry of entries) entry.flights++;
     try {
       const body = { feedback: entries.map((entry) => entry.item) };
-      const { results } = (await this.#wager.api.POST("/feedback/batch", { body, ...how })).data!;
+      const bodySerializer = () => `{"feedback":[${entries.map((entry) => entry.json).join(",")}]}`;
+      const { results } = (await this.#wager.api.POST("/feedback/batch", { body, bodySerializer, ...how })).data!;
       if (results.length !== entries.length) throw new Error(`${results.length} results for ${entries.length} items`);
       return results;
     } finally {

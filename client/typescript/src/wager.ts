@@ -41,6 +41,8 @@ export class Wager {
   /** Pass as `fetch` to an operation of `api` whose repeat is harmless. */
   readonly repeatable: Send;
   readonly sending: Sending;
+  readonly #ofPrediction: Send;
+  readonly #ofPredictions: Send;
   /** Retries, answers by a caller's default, and feedback and activations for such answers. */
   readonly counts = { retries: 0, defaults: 0, ignored: 0 };
 
@@ -51,6 +53,8 @@ export class Wager {
     const onRetry = () => this.counts.retries++;
     this.sending = { environment: { ...realEnvironment, ...environment }, timeout, maxRetries, backoff, onRetry };
     this.repeatable = sender(this.sending, true);
+    this.#ofPrediction = sender(this.sending, true, "prediction_id");
+    this.#ofPredictions = sender(this.sending, true, "predictions");
     this.api = createClient<paths>({
       baseUrl: url.replace(/\/+$/, ""),
       headers: key ? { Authorization: `Bearer ${key}` } : {},
@@ -74,7 +78,7 @@ export class Wager {
     const given = context === undefined ? {} : { context };
     const body = { model, ...given, ...fields, prediction_id: fields.prediction_id ?? newId() };
     try {
-      const { data } = await this.api.POST("/predict", { body, fetch: this.repeatable, signal: signal ?? null });
+      const { data } = await this.api.POST("/predict", { body, fetch: this.#ofPrediction, signal: signal ?? null });
       return { ...data!, is_default: false };
     } catch (error) {
       if (fallback === undefined || !isAway(error)) throw error;
@@ -86,21 +90,21 @@ export class Wager {
   /** Return a prediction or a problem for each item, in order. Items have the fields of `/predict` without `model`. */
   async predictBatch(model: string, items: readonly Schemas["PredictItem"][]): Promise<BatchAnswer> {
     const body = { model, items: items.map((item) => ({ ...item, prediction_id: item.prediction_id ?? newId() })) };
-    return (await this.api.POST("/predict/batch", { body, fetch: this.repeatable })).data!.predictions;
+    return (await this.api.POST("/predict/batch", { body, fetch: this.#ofPredictions })).data!.predictions;
   }
 
   /** Send feedback. A repeat has the status `duplicate`. Feedback for a default answer is `ignored`. */
   async feedback(prediction: Predicted, outcome: Outcome): Promise<Schemas["FeedbackAnswer"] | Ignored> {
     const prediction_id = idOf(prediction);
     if (prediction_id === null) return this.#ignored();
-    return (await this.api.POST("/feedback", { body: { prediction_id, ...outcome }, fetch: this.repeatable })).data!;
+    return (await this.api.POST("/feedback", { body: { prediction_id, ...outcome }, fetch: this.#ofPrediction })).data!;
   }
 
   /** Activate a prediction made with `activated: false`, when its answer is shown. A repeat changes nothing. */
   async activate(prediction: Predicted): Promise<Schemas["ActivateAnswer"] | Ignored> {
     const prediction_id = idOf(prediction);
     if (prediction_id === null) return this.#ignored();
-    return (await this.api.POST("/activate", { body: { prediction_id }, fetch: this.repeatable })).data!;
+    return (await this.api.POST("/activate", { body: { prediction_id }, fetch: this.#ofPrediction })).data!;
   }
 
   #ignored(): Ignored {

@@ -158,7 +158,7 @@ test("feedback and activations are repeated, and a prediction keeps the caller's
     ["mine", "mine"],
   );
   for (const call of [(one: Wager) => one.feedback("m:1", { reward: 0.5 }), (one: Wager) => one.activate("m:1")]) {
-    const { virtual, wager } = client([cut, json(200, { status: "duplicate" })]);
+    const { virtual, wager } = client([cut, json(200, { prediction_id: "m:1", status: "duplicate" })]);
     assert.equal((await virtual.run<{ status: string }>(call(wager))).status, "duplicate");
   }
 });
@@ -181,8 +181,67 @@ test("a wrong argument is thrown before anything is sent", async () => {
 
 test("the key is sent, and the model comes first, where a load balancer looks for it", async () => {
   let seen: Request | undefined;
-  const fetch = async (request: Request) => (seen = request.clone()) && new Response("{}");
+  const fetch = async (request: Request) => (seen = request.clone()) && Response.json({ prediction_id: "m:1" });
   await new Wager({ apiKey: "k", environment: { fetch } }).predict("m", { big: "x" });
   assert.equal(seen!.headers.get("Authorization"), "Bearer k");
   assert.match(await seen!.text(), /^\{"model":"m"/);
 });
+
+const raw =
+  (status: number, body: string | null, type: string): Answer =>
+  () =>
+    new Response(body, { status, headers: { "Content-Type": type } });
+
+for (const [name, answer] of Object.entries({
+  "an empty answer": raw(200, "", "application/json"),
+  "204": raw(204, null, "application/json"),
+  null: raw(200, "null", "application/json"),
+  "a list": raw(200, "[]", "application/json"),
+  "another object": raw(200, "{}", "application/json"),
+  "half an answer": raw(200, '{"prediction_id": "m', "application/json"),
+  "plain text": raw(200, "OK", "text/plain"),
+  "a page in capitals": raw(200, "<HTML>", "Text/HTML; charset=utf-8"),
+  "an XHTML page": raw(200, "<html/>", "application/xhtml+xml"),
+})) {
+  test(`${name} is no answer: it is repeated, and then the default is given`, async () => {
+    const { virtual, wager } = client([answer, answered]);
+    assert.equal((await virtual.run(wager.predict("m"))).label, "a");
+    const away = client([answer]);
+    assert.equal((await away.virtual.run(away.wager.predict("m", {}, { default: "b" }))).is_default, true);
+    for (const call of [away.wager.feedback("m:1", { correct: true }), away.wager.activate("m:1")]) {
+      await assert.rejects(away.virtual.run<unknown>(call), NoAnswerError);
+    }
+    await assert.rejects(away.virtual.run(away.wager.predictBatch("m", [{}])), NoAnswerError);
+  });
+}
+
+for (const [body, detail] of [
+  ['{"type": 1, "title": [2]}', '{"type": 1, "title": [2]}'],
+  ['{"detail": [{"msg": "field required"}]}', '{"detail": [{"msg": "field required"}]}'],
+  ["[1]", "[1]"],
+  ["null", "null"],
+  ["", ""],
+] as const) {
+  test(`a refusal of another program is a refusal: ${body}`, async () => {
+    const { virtual, wager } = client([raw(400, body, "application/json")]);
+    await assert.rejects(
+      virtual.run(wager.predict("m", {}, { default: "b" })),
+      (error) => error instanceof ProblemError && error.slug === "" && error.detail === detail,
+    );
+    assert.equal(virtual.sent.length, 1);
+  });
+}
+
+for (const [asked, waits] of [
+  ["1.5", 1_500],
+  ["Fri, 27 Nov 2026 00:00:05 GMT", 5_000],
+  ["Fri, 27 Nov 2026 00:00:00 GMT", 100],
+  ["soon", 100],
+] as const) {
+  test(`the service asks to wait until ${asked}`, async () => {
+    const headers = { "Retry-After": asked, Date: "Fri, 27 Nov 2026 00:00:00 GMT" };
+    const { virtual, wager } = client([problem(503, "store-unavailable", headers), answered]);
+    await virtual.run(wager.predict("m"));
+    assert.equal(virtual.time, waits);
+  });
+}

@@ -133,3 +133,13 @@ test("a closed queue does not listen", async () => {
   await virtual.run(queue.close());
   assert.deepEqual([...getEventListeners(window, "pagehide"), ...getEventListeners(document, "visibilitychange")], []);
 });
+
+test("an item that is too large for a page that ends holds up no other", async () => {
+  const { virtual, queue, keptAlive } = queueOf(silence, record);
+  putAll(queue, 1, "x".repeat(LIMIT + 1));
+  putAll(queue, 300);
+  await virtual.settle();
+  leave();
+  await virtual.settle();
+  assert.equal(items(keptAlive()).length, 300);
+});

@@ -220,3 +220,22 @@ test("two queues do not share anything", async () => {
   await two.virtual.wait(1_000);
   assert.deepEqual([one.queue.report().recorded, two.queue.report().pending], [3, 2]);
 });
+
+test("what is sent is what was put, whatever happens to the caller's objects", async () => {
+  const { virtual, queue } = queueOf([cut, record]);
+  const true_labels = ["a"];
+  queue.put("m:1", { true_labels });
+  await virtual.settle();
+  true_labels.push("b");
+  await virtual.wait(1_000);
+  assert.deepEqual(
+    virtual.sent.map(({ body }) => body.feedback[0].true_labels),
+    [["a"], ["a"]],
+  );
+});
+
+for (const options of [{ size: 0 }, { size: NaN }, { size: Infinity }, { batch: 0 }, { batch: -5 }, { batch: 1.5 }]) {
+  test(`a queue refuses ${JSON.stringify(options)}`, () => {
+    assert.throws(() => new FeedbackQueue(new Wager(), options), RangeError);
+  });
+}
