@@ -29,7 +29,7 @@ class _Use:
         self.unreported = 0.0  # seconds of processor time that the store does not know
         self.reported = 0.0  # seconds of all workers, in the minute that ends at `resets_at`
         self.resets_at = -math.inf
-        self.open_bytes = 0
+        self.open_bytes: int | None = None  # None until the first exchange
 
 
 class UsageMeter:
@@ -52,7 +52,7 @@ class UsageMeter:
         self._models, self._counter, self._now, self._note = models, counter, now, note
         self._uses: dict[str, _Use] = {}
 
-    def check(self, caller: Caller, scope: Scope | None) -> None:
+    async def check(self, caller: Caller, scope: Scope | None) -> None:
         """Raise `ComputeSpentError` or, before predictions, `OpenBytesSpentError` if a budget is used up."""
         now, budgets = self._now(), caller.budgets
         use = self._uses.setdefault(caller.key_id, _Use(caller))
@@ -60,8 +60,19 @@ class UsageMeter:
         if budgets.compute_seconds is not None and _spent(use, now) >= budgets.compute_seconds:
             detail = f"the API key has used its {budgets.compute_seconds:g} s of processor time for this minute"
             raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, use.resets_at - now)))
-        if scope == "predict" and budgets.open_bytes is not None and use.open_bytes > budgets.open_bytes:
-            detail = f"the open predictions of the API key's models have more than {budgets.open_bytes:,} bytes"
+        if scope == "predict" and budgets.open_bytes is not None:
+            if use.open_bytes is None:
+                use.open_bytes = await self._open_bytes(caller)
+            self.check_open_bytes(caller)
+
+    def check_open_bytes(self, caller: Caller) -> None:
+        """Raise `OpenBytesSpentError` if the open predictions of a key's models have too many bytes.
+
+        A body may arrive long after its head, so this is checked after the body, too.
+        """
+        most, use = caller.budgets.open_bytes, self._uses.get(caller.key_id)
+        if most is not None and use is not None and (use.open_bytes or 0) > most:
+            detail = f"the open predictions of the API key's models have more than {most:,} bytes"
             raise OpenBytesSpentError(f"{detail}; feedback and expiry make room")
 
     def charge(self, key_id: str, seconds: float) -> None:

@@ -59,6 +59,7 @@ _OPEN_FOLDERS = ("/docs/", "/dashboard/")  # files of the pages, which need no k
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None if no keys are required
+_meter: ContextVar[UsageMeter | None] = ContextVar("meter", default=None)  # None if the key has no budgets
 
 
 def need_of(method: str, path: str) -> Need | None:
@@ -82,6 +83,12 @@ def check_model(name: str, field: str) -> None:
     """Raise ModelNotFoundError if the request's key does not allow the model, whether or not the model exists."""
     if name not in own_names():
         raise errors.ModelNotFoundError(f"there is no model {quoted(name)}", field)
+
+
+def check_room() -> None:
+    """Raise OpenBytesSpentError if the request's key may make no further predictions. Call it after the body."""
+    if (meter := _meter.get()) is not None and (caller := _caller.get()) is not None:
+        meter.check_open_bytes(caller)
 
 
 def check_new_model(name: str) -> None:
@@ -142,7 +149,8 @@ async def admit(
         raise errors.StoreUnavailableError(detail) from None
     _check(caller, need, scope["path"])
     if caller.budgets != NO_BUDGETS:
-        control.meter.check(caller, need.scope)
+        _meter.set(control.meter)
+        await control.meter.check(caller, need.scope)
     if place is not None:
         place.claim(caller.key_id)
 

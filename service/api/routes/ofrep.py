@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Path
 from starlette.types import Receive, Scope, Send
 
 from service import errors
-from service.api.middleware.access import check_model, own_names
+from service.api.middleware.access import check_model, check_room, own_names
 from service.api.responses.bodies import send_body
 from service.api.responses.evaluation_failures import EVALUATIONS, failure_of
 from service.api.responses.problems import problem_of, responses
@@ -71,6 +71,7 @@ def router(flags: Flags) -> APIRouter:
         if not _is_name(key):
             raise errors.ModelNotFoundError(f"there is no model {quoted(key)}", "key")
         check_model(key, "key")
+        check_room()
         return await flags.evaluate(key, read_context(request.context))
 
     return routes
@@ -90,6 +91,7 @@ def bulk_router(flags: Flags) -> APIRouter:
 
         Each prediction takes feedback after `POST /activate`, which says that its value was shown.
         """
+        check_room()
         found = await flags.evaluate_all(read_context(request.context), own_names())
         return BulkEvaluation([_entry(key, result) for key, result in found])
 

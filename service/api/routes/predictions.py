@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 from service import costs, errors
-from service.api.middleware.access import check_model, own_names
+from service.api.middleware.access import check_model, check_room, own_names
 from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute, StrictRoute
@@ -43,6 +43,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draw an answer from the model's distribution for a context, and store the prediction."""
         check_model(request.model, "model")
+        check_room()
         return await rounds.predict(request.model, prediction_item(request, request.model))
 
     @routes.post(
@@ -51,6 +52,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     )
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
+        check_room()
         given = _given(batch)
         check_size(len(given), max_items, "contexts" if batch.items is None else "items")
         _check_slots(batch, max_items)

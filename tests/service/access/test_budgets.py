@@ -1,6 +1,7 @@
 """The laws of budgets: each of them stops its key, and no other, and gives way when there is room again."""
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Generator
 from typing import Any
@@ -9,15 +10,22 @@ import httpx2
 import pytest
 
 from service.access.key_admin import IssuedKey, KeyAdmin
-from service.access.keys import Caller, KeyRecord
+from service.access.keys import Caller, KeyRecord, Names
 from service.access.usage import UsageMeter
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.metering import metered
-from service.errors import ComputeSpentError, OpenBytesSpentError, OverloadedError, StoreUnavailableError
+from service.errors import (
+    ComputeSpentError,
+    OpenBytesSpentError,
+    OverloadedError,
+    StoreUnavailableError,
+    TooManyModelsError,
+)
 from service.store import keys
 from service.store.access_tables import ApiKeyTable, UsageCounters
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import NameQuota
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import scrape, value
 from tests.service.sample_models import definition
@@ -47,9 +55,10 @@ class Meters:
         self.clock = Clock(0.0)
         self.noted: list[tuple[str, float]] = []
         self._store, self.counter = store, UsageCounters(store.command)
-        self.both = [self._meter(), self._meter()]
+        self.both = [self.another(), self.another()]
 
-    def _meter(self) -> UsageMeter:
+    def another(self) -> UsageMeter:
+        """Return the meter of another worker."""
         return UsageMeter(self._store, self.counter, self.clock, lambda *each: self.noted.append(each))
 
     async def run(self, caller: Caller) -> None:
@@ -105,6 +114,26 @@ async def test_a_key_has_at_most_its_models(empty: str, glob: str, own: list[str
         assert (await create(client, key, third)).status_code == 201
 
 
+async def test_names_count_as_the_key_allows_them(store: RedisStore) -> None:
+    """Whatever the pattern, the names that match it count; and many asterisks take no longer than one."""
+    rng = random.Random(1)
+    for _ in range(200):
+        glob = "".join(rng.choice("ab.-***") for _ in range(rng.randrange(1, 7)))
+        allowed, prefix = Names(glob), f"n{rng.random()}"
+        names = {prefix + "".join(rng.choice("ab.-") for _ in range(rng.randrange(6))) for _ in range(8)}
+        for name in names:
+            await store.command("ZADD", keys.MODELS, 0, name)
+        there = sum(name.removeprefix(prefix) in allowed for name in names)
+        with pytest.raises(TooManyModelsError):
+            await store.reserve_name("new", NameQuota(prefix + glob, prefix + allowed.prefix, there))
+        await store.reserve_name("new", NameQuota(prefix + glob, prefix + allowed.prefix, there + 1))
+        await store.command("ZREM", keys.MODELS, "new", *names)
+    long = ["a" * n for n in range(40, 64)]
+    await store.command("ZADD", keys.MODELS, *(word for name in long for word in (0, name)))
+    await store.reserve_name("new", NameQuota("a*" * 20 + "b", "a", 1))
+    await store.command("ZREM", keys.MODELS, "new", *long)
+
+
 async def test_models_created_at_once_do_not_exceed_the_budget(store_url: str, admin: KeyAdmin) -> None:
     key = await admin.create("t", ["admin"], "t-*", None, {"models": 3})
     async with worker(store_url, auth="required") as one, worker(store_url, auth="required") as other:
@@ -125,21 +154,20 @@ async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, 
     key = await admin.create("t", ["predict"], "open-*", None, {"open_bytes": one})
     caller = await caller_of(admin, key)
     for each in meters.both:
-        each.check(caller, "predict")
-    await meters.run(caller)
-    for each in meters.both:
-        each.check(caller, "predict")  # as many bytes as it may have
+        await each.check(caller, "predict")  # as many bytes as it may have
     await store.add_predictions(ModelKey("open-b", "i"), blocks_of("b"), WINDOW, None)
     await meters.run(caller)
-    for each in meters.both:
+    for each in [*meters.both, meters.another()]:  # a worker that does not know the key asks first
         with pytest.raises(OpenBytesSpentError):
-            each.check(caller, "predict")
-        each.check(caller, "feedback")  # which makes room
-        each.check(caller, "read")
+            await each.check(caller, "predict")
+        with pytest.raises(OpenBytesSpentError):  # again after the body
+            each.check_open_bytes(caller)
+        await each.check(caller, "feedback")  # which makes room
+        await each.check(caller, "read")
     await store.delete_model("open-b")
     await meters.run(caller)
     for each in meters.both:
-        each.check(caller, "predict")
+        await each.check(caller, "predict")
     await store.delete_model("open-a")
 
 
@@ -153,25 +181,25 @@ async def test_the_processor_time_of_all_workers_stops_a_key_until_its_minute_en
     key, other = [await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0}) for _ in range(2)]
     caller, neighbour = await caller_of(admin, key), await caller_of(admin, other)
     for each in meters.both:
-        each.check(caller, "read")
+        await each.check(caller, "read")
         each.charge(key.id, 0.9)
     meters.both[0].charge("unknown", 100.0)
     await meters.run(caller)
     await meters.run(caller)
     meters.both[0].charge(key.id, 0.3)
     with pytest.raises(ComputeSpentError) as refused:  # at once where it was spent
-        meters.both[0].check(caller, "feedback")
+        await meters.both[0].check(caller, "feedback")
     assert 0 < (refused.value.retry_after or 0) <= MINUTE
-    meters.both[1].check(caller, "read")  # elsewhere after a second
+    await meters.both[1].check(caller, "read")  # elsewhere after a second
     await meters.run(caller)
     for each in meters.both:
         with pytest.raises(ComputeSpentError):
-            each.check(caller, "read")
-        each.check(neighbour, "read")
+            await each.check(caller, "read")
+        await each.check(neighbour, "read")
     assert sum(seconds for _, seconds in meters.noted) == pytest.approx(2.1)
     meters.clock.now += MINUTE
     for each in meters.both:
-        each.check(caller, "read")
+        await each.check(caller, "read")
 
 
 async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore, admin: KeyAdmin) -> None:
@@ -184,7 +212,7 @@ async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore
         return await store.command(*words)
 
     meter = UsageMeter(store, UsageCounters(command), Clock(0.0), lambda *_: None)
-    meter.check(caller, "read")
+    await meter.check(caller, "read")
     meter.charge(key.id, 1.5)
     await meter.run()
     broken = False
