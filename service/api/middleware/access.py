@@ -141,6 +141,8 @@ async def admit(
     try:
         caller = await _identify(control, key, scope)
         _note(caller, control.meter)
+        if place is not None:
+            place.claim(caller.key_id)  # before any other wait
         if caller.budgets.requests is not None:
             _check_count(await control.counter.count(caller.key_id, caller.budgets.requests), limit)
     except errors.StoreCorruptError as error:
@@ -151,8 +153,6 @@ async def admit(
     if caller.budgets != NO_BUDGETS:
         _meter.set(control.meter)
         await control.meter.check(caller, need.scope)
-    if place is not None:
-        place.claim(caller.key_id)
 
 
 def _note(caller: Caller, meter: UsageMeter) -> None:
