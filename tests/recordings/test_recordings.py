@@ -23,6 +23,7 @@ OUT_OF_REACH = {
     "about-to-stop": "needs SIGTERM to the process of the worker",
     "history-lost": "needs a fail-over that loses a change",
     "learner-not-ready": "needs another process that compiles",
+    "compute-spent": "needs processor time, which differs from run to run",
     "internal-error": "needs an error of the service",
     "too-many-changes": "needs thousands of changes, which take seconds",
 }

@@ -117,6 +117,12 @@ async def _keys(play: Play) -> None:
             await play.send(*request, headers=bearer(key))
     await play.send("PATCH", f"/models/{own}", {"window_seconds": 9.0}, if_match="*", headers=bearer(admin))
     await play.send("GET", f"/models/{own}/changes", headers=bearer(reads))
+    full = await keys.create("full", ["predict"], own, budgets={"open_bytes": 1})
+    prediction = {"model": own, "context": contexts(1, 1)[0], "prediction_id": "unjudged"}
+    await play.send("POST", "/predict", prediction, headers=bearer(admin))
+    await play.send("POST", "/predict", prediction | {"prediction_id": "refused"}, headers=bearer(full))
+    wide = await keys.create("wide", ["admin"], budgets={"models": 1})
+    await play.send("POST", "/models", {"name": play.name("refused"), **body}, headers=bearer(wide))
     await _bad_keys(play, keys, short.text, asks.text)
 
 
