@@ -244,10 +244,14 @@ def acknowledged(client: httpx2.Client, path: str, body: dict[str, Any]) -> dict
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills a process")
 def test_a_killed_store_restarts_and_loses_nothing(tmp_path: Path) -> None:
-    """Every round counts once, and the propensities of the log replay to the bit."""
+    """Every round counts once, and the propensities of the log replay to the bit.
+
+    The store is killed while no flush holds back its writes: `test_losses` shows what such a kill loses.
+    """
     outcomes: dict[str, bool] = {}
     with (
         EmbeddedServer(tmp_path) as server,
+        raw(server.url) as store,
         in_thread(server.url) as served,
         httpx2.Client(base_url=served.url, timeout=60.0) as client,
     ):
@@ -260,6 +264,7 @@ def test_a_killed_store_restarts_and_loses_nothing(tmp_path: Path) -> None:
                     "correct"
                 ]
             if kill < 3:
+                wait_until(lambda: not store.info("persistence")["aof_buffer_length"])
                 os.kill(server.pid or 0, signal.SIGKILL)
         log = client.get("/models/forest/rounds", params={"limit": 10_000}).text
         played = replay(client.get("/models/forest").json(), log)
