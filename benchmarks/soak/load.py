@@ -44,7 +44,7 @@ FORMER: Mapping[str, Mapping[str, Any]] = {f"former-{name}": STEADY[name] for na
 """The models of the worker of the former version. Expired predictions of others are closed by either worker."""
 
 FORMER_SHARE = 0.1
-"""Their predictions, as a share of those of the steady models."""
+"""How many predictions they get for each one of the steady models."""
 
 SHADOWS: Mapping[str, Mapping[str, Any]] = {
     "recommended": {"learner": "squarecb"},
@@ -106,7 +106,7 @@ class Load:
         self._answers: list[bytes] = []
 
     async def take_slice(self, seed: int) -> Slice:
-        """Make predictions, and give feedback for those of the slice before."""
+        """Predict for a while, and send feedback for the previous slice."""
         answers, self._answers = self._answers, []
         pace = Pace(self._rate, self._seconds, seed=seed)
         asked = Requests("POST", self._path, self._bodies, self._answers.append)

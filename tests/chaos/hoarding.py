@@ -95,7 +95,7 @@ class Hoarders(Clients):
         return [*self.wrong, *filter(None, wrong)]
 
     def count_violation(self, counted: float) -> str:
-        """Return a sentence if the service counts other bytes than those of the open predictions; else nothing."""
+        """Return a sentence if the service miscounts the bytes of open predictions; else an empty text."""
         expected = len(self.open) * self.each
         if counted == expected <= MAXIMUM and self.each:
             return ""

@@ -249,7 +249,7 @@ def test_a_value_must_stick_to_what_was_asked() -> None:
 
 
 def test_other_bytes_of_open_predictions_are_found() -> None:
-    """The bytes are those of the open predictions, within the maximum, and none is refused below it."""
+    """A count must be exact and within the maximum; below the maximum, no prediction may be refused."""
     hoarders = Hoarders(URL, 1)
     hoarders.each, hoarders.open = MAXIMUM / 4, ["a", "b"]
     assert hoarders.count_violation(MAXIMUM / 2) == ""

@@ -21,8 +21,9 @@ const PAGE = /^(text\/html|application\/xhtml\+xml)/;
  * Return a `fetch` that repeats a request while the service is away, until the deadline of the whole call.
  *
  * `repeatable` means that a repeat is harmless. Other requests, except GET and HEAD, are repeated only if the service
- * has certainly not executed them. With `member`, only a JSON object with this member is an answer. Throws `ProblemError` for a refusal, `NoAnswerError` without an answer, and the
- * reason of the request's own signal when that is aborted.
+ * has certainly not executed them. With `member`, only a JSON object with this member is an answer. Throws
+ * `ProblemError` for a refusal, `NoAnswerError` without an answer, and the reason of the request's own signal when that
+ * is aborted.
  */
 export function sender(sending: Sending, repeatable: boolean, member?: string): Send {
   const { environment, timeout, maxRetries } = sending;
@@ -61,8 +62,8 @@ async function attempt(
     if (response.status >= 400) throw problemOf(response, await response.text());
     const type = (response.headers.get("Content-Type") ?? "").toLowerCase();
     if (PAGE.test(type)) throw new NoAnswerError(`${request.url}: got a page of a proxy`);
-    if (member === undefined && !type.startsWith("application/json")) return response;
-    if (response.body === null && member === undefined) return response;
+    const isJson = type.startsWith("application/json") && response.body !== null;
+    if (member === undefined && !isJson) return response;
     const body = await response.text();
     if (!hasMember(JSON.parse(body), member)) throw new NoAnswerError(`${request.url}: got ${body.slice(0, 200)}`);
     return new Response(body, response);

@@ -139,10 +139,12 @@ async def admit(
             raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
         return
     try:
+        if place is not None:
+            place.claim("")  # while the key is looked up
         caller = await _identify(control, key, scope)
         _note(caller, control.meter)
         if place is not None:
-            place.claim(caller.key_id)  # before any other wait
+            place.claim(caller.key_id)
         if caller.budgets.requests is not None:
             _check_count(await control.counter.count(caller.key_id, caller.budgets.requests), limit)
     except errors.StoreCorruptError as error:

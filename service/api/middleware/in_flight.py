@@ -73,10 +73,15 @@ class Place:
         self.is_lost = False
 
     def claim(self, key_id: str) -> None:
-        """Note whose place it is. Raises OverloadedError if the requests of this key occupy half of the places."""
+        """Note whose place it is. Raises OverloadedError if the requests of this key occupy half of the places.
+
+        All keys that are not known yet count as one, with the empty id.
+        """
+        self._disclaim()
         most = (self._places.most + 1) // 2
         if self._places.by_key[key_id] >= most:
-            raise OverloadedError(f"the API key has {most:,} requests in flight in this worker, the maximum")
+            whose = "of the API key" if key_id else "with keys that are not known yet"
+            raise OverloadedError(f"this worker has reached its limit of {most:,} requests in flight {whose}")
         self._places.by_key[key_id] += 1
         self._key_id = key_id
 
@@ -92,11 +97,13 @@ class Place:
     def free(self) -> None:
         """Free the place for another request."""
         self._places.taken -= 1
-        if self._key_id is not None:
-            self._places.by_key[self._key_id] -= 1
-            if not self._places.by_key[self._key_id]:
-                del self._places.by_key[self._key_id]
+        self._disclaim()
         self.keep()
+
+    def _disclaim(self) -> None:
+        if self._key_id is not None:
+            self._places.by_key -= Counter([self._key_id])  # drops what is 0
+            self._key_id = None
 
     def lose(self) -> None:
         """Mark the place as lost, and cancel the task that waits for the body."""

@@ -15,8 +15,12 @@ local function sweep_open(model)
       end
     end
   end
-  -- First, because a full store refuses only the first write of a script.
-  redis.call('HSET', model, 'open_bytes', string.format('%.0f', sum))
+  -- First, because a full store refuses only the first write of a script; and only what is new, because each key with a
+  -- budget of open bytes asks once a second.
+  local counted = string.format('%.0f', sum)
+  if redis.call('HGET', model, 'open_bytes') ~= counted then
+    redis.call('HSET', model, 'open_bytes', counted)
+  end
   for _, field in ipairs(passed) do
     redis.call('HDEL', model, field)
   end

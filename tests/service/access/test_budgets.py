@@ -293,13 +293,16 @@ async def test_requests_use_processor_time_of_their_key(store_url: str, admin: K
 # --- places of requests in flight
 
 
-async def test_one_key_occupies_at_most_half_of_the_places() -> None:
+@pytest.mark.parametrize("greedy", ["greedy", ""], ids=["a-key", "unknown-keys"])
+async def test_one_key_occupies_at_most_half_of_the_places(greedy: str) -> None:
+    """The keys that are not known yet count as one, and a request of them leaves their half when its key is known."""
     places = InFlight(5)
     own = [places.take("/predict", open_path=False) for _ in range(3)]
     for place in own:
         assert place is not None
-        place.claim("greedy")
-    for key, allowed in (("greedy", False), ("other", True)):
+        place.claim("")
+        place.claim(greedy)
+    for key, allowed in ((greedy, False), ("other", True)):
         place = places.take("/predict", open_path=False)
         assert place is not None
         if allowed:
@@ -312,4 +315,4 @@ async def test_one_key_occupies_at_most_half_of_the_places() -> None:
     own[0].free()
     again = places.take("/predict", open_path=False)
     assert again is not None
-    again.claim("greedy")
+    again.claim(greedy)

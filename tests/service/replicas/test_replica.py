@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
+import redis
 
 from learners.codec import encode_state
 from service.compute import Compute
@@ -160,6 +161,17 @@ async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, name: str) -> Non
         await fresh(store, model)
 
 
+async def learn_and_lose(client: redis.Redis, store: RedisStore, replica: Replica, n: int) -> None:
+    """Let a replica learn n rounds that the store then loses."""
+    model = replica.model
+    before = {key: client.dump(key) for key in (keys.model(model.name), keys.log(*model.key))}
+    await play(store, model, n, seed=2)
+    await caught_up(replica)
+    for key, value in before.items():
+        assert isinstance(value, bytes)
+        client.restore(key, 0, value, replace=True)
+
+
 @pytest.mark.parametrize("snapshot", [False, True], ids=["no-snapshot", "snapshot"])
 @pytest.mark.parametrize("others", [0, 1, 3, 6])
 @pytest.mark.parametrize("blocks", [None, 1])
@@ -177,12 +189,7 @@ async def test_a_log_that_lost_rounds_and_continued_is_followed(
     if snapshot:
         await replica.snapshot()
     with raw(store_url) as client:
-        before = {key: client.dump(key) for key in (keys.model(name), keys.log(*model.key))}
-        await play(store, model, 2, seed=2)
-        await caught_up(replica)
-        for key, value in before.items():
-            assert isinstance(value, bytes)
-            client.restore(key, 0, value, replace=True)
+        await learn_and_lose(client, store, replica, 2)
     await replica.snapshot()  # has the lost rounds: must not be kept
     if others:
         await play(store, model, others, seed=3, now=START + (0.0 if blocks else 9.0), blocks=blocks)
@@ -199,12 +206,7 @@ async def test_a_log_that_lost_rounds_and_was_trimmed_is_followed(
     replica, other = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
     await play(store, model, 4)
     with raw(store_url) as client:
-        before = {key: client.dump(key) for key in (keys.model(name), keys.log(*model.key))}
-        await play(store, model, 2, seed=2)
-        await caught_up(replica)
-        for key, value in before.items():
-            assert isinstance(value, bytes)
-            client.restore(key, 0, value, replace=True)
+        await learn_and_lose(client, store, replica, 2)
         await play(store, model, 4, seed=3, now=START + 9.0)
         expected = await caught_up(other)
         await other.snapshot()
