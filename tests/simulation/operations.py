@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from service.background.due_models import expiry
 from service.choice.requests import NO_OPTIONS, PredictionRequest
-from service.errors import FeedbackConflictError, NotActivatedError, PredictionExpiredError
+from service.errors import FeedbackConflictError, NotActivatedError, PredictionExpiredError, WagerError
 from service.prediction_id import PredictionId
 from service.rounds.flags import EvaluationContext
 from service.schemas.fast_decoders import DecodedFeedback
@@ -16,6 +16,7 @@ from tests.simulation.answers import Said, check_evaluation, said_by, stored_ans
 from tests.simulation.log_rounds import Asked, ViolationError
 from tests.simulation.models import FLAG, MODELS, SQUARECB, context_of
 from tests.simulation.refusals import check_refusal
+from tests.simulation.truth import Truth
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
 
@@ -57,7 +58,20 @@ def _predict(own: str, context: Asked = _ACTIVE) -> Callable[[Truths, SimulatedW
 
 def _activate(own: str) -> Callable[[Truths, SimulatedWorker], Any]:
     request = ActivateRequest.model_validate({"prediction_id": f"{MODEL}:{own}"})
-    return lambda _, worker: worker.rounds.activate(request)
+
+    async def activate(truths: Truths, worker: SimulatedWorker) -> None:
+        try:
+            await worker.rounds.activate(request)
+        except PredictionExpiredError as error:
+            _check_expiry(truths[MODEL], own, error)
+
+    return activate
+
+
+def _check_expiry(truth: Truth, own: str, error: WagerError) -> None:
+    """Check that a window has ended by the store's clock, and was closed: by those of the workers, none has ended."""
+    if not truth.has_expired((own, -1)):
+        raise ViolationError(f"{own} has not expired, but a request is refused: {error}") from error
 
 
 async def _evaluate(truths: Truths, worker: SimulatedWorker) -> None:
@@ -77,9 +91,8 @@ def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any
         since = truth.since(0.0)
         try:
             answer = await worker.rounds.give_feedback(feedback)
-        except PredictionExpiredError as error:  # by the store's clock: by the worker's, no window has ended
-            if not truth.has_expired((own, -1)):
-                raise ViolationError(f"feedback {correct} is refused ({error}), but {own} has not expired") from error
+        except PredictionExpiredError as error:
+            _check_expiry(truth, own, error)
             return
         except (FeedbackConflictError, NotActivatedError) as error:
             check_refusal(truth, (own, -1), correct, since, error)
