@@ -11,6 +11,7 @@ from service.schemas.rules import Rules
 
 _WITHOUT_COSTS = "This is for a cost_weight of 0: with costs, decisions give up reward that is not worth its cost."
 _ROUNDING = 1e-12  # by which sums may miss 1
+_ROUNDING_OF_DIGITS = 1e-6  # of the last digit shown, which a sum of decimal fractions may exceed
 
 
 def check_rules(
@@ -112,10 +113,16 @@ def guarantee_of(learner: AnyLearner, moved: float, *, weighs_costs: bool) -> st
     if moved == 0.0:
         return proved
     return (
-        f"{proved} This is for the learner's own distribution. The rules move at most {moved:.4g} of its "
+        f"{proved} This is for the learner's own distribution. The rules move at most {_rounded_up(moved)} of its "
         f"probability in each round, so the expected mistakes of T rounds exceed those of draws from it by at most "
-        f"{moved:.4g} T."
+        f"{_rounded_up(moved)} T."
     )
+
+
+def _rounded_up(bound: float) -> str:
+    """Return a bound above 0 with four significant digits, which do not claim less."""
+    step = 10.0 ** (math.floor(math.log10(bound)) - 3)
+    return f"{math.ceil(bound / step - _ROUNDING_OF_DIGITS) * step:.4g}"
 
 
 def moved_by(definition: ModelDefinition) -> float:

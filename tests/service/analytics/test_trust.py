@@ -67,6 +67,23 @@ def test_wrong_propensities_are_no_trust() -> None:
     assert (found.word, "the propensities are wrong" in found.reason) == ("no", True)
 
 
+def test_a_first_doubt_does_not_hide_the_mean_weight() -> None:
+    """A third of the answers were certain, which is the first doubt. The word depends on the weights alone."""
+    log = log_of(3_000, 0.5)
+    log.propensities[::3] = 1.0
+    found = judged(log, always(log, 1))
+    assert (found.word, "mean weight is 0.8" in found.reason) == ("no", True)
+
+
+@pytest.mark.parametrize(("rate", "which"), [(0.01, "with"), (0.99, "without")])
+def test_few_rewards_need_care(rate: float, which: str) -> None:
+    """A log of 2,000 rounds with about 20 rewards, or all but 20: a bootstrap of so few is too narrow."""
+    rewards = (np.random.default_rng(3).random(6_000) < rate).astype(np.float64)
+    found = judged(log_of(2_000, 0.5)._replace(rewards=rewards[:2_000]), Served())
+    assert (found.word, f"rounds {which} a reward" in found.reason) == ("care", True)
+    assert judged(log_of(6_000, 0.5)._replace(rewards=rewards), Served()).word == "yes"
+
+
 def test_one_round_with_most_of_the_weight_is_no_trust() -> None:
     log = log_of(3_000, 0.5)
     log.propensities[7] = 1e-5

@@ -1,5 +1,6 @@
 """What rules may cost: the bound that the guarantee states, against random rules and distributions."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from learners.mathematics.limits import obey
 from learners.registry import ALL_LEARNERS
 from service.choice.rules import RuleLimits
 from service.errors import WagerError
-from service.models.rules import check_rules, moved_by
+from service.models.rules import check_rules, guarantee_of, moved_by
 from service.schemas.models import ModelDefinition
 
 LEARNER = ALL_LEARNERS["uniform"](problem=Problem(2, 1))
@@ -60,3 +61,12 @@ def test_a_floor_inside_a_capped_group_moves_more_than_either() -> None:
     rules = {"groups": {"g": ["a", "c"]}, "cap": {"g": 0.5}, "floor": {"a": 0.45}}
     definition = ModelDefinition.model_validate({"name": "m", "labels": list("abc"), "rules": rules})
     assert moved_by(definition) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("moved", [0.16683, 0.9999999, 0.00010001, 2 / 3, 0.1 + 0.2, 0.05, 1.0, 1e-6])
+def test_the_guarantee_never_states_less_than_the_rules_move(moved: float) -> None:
+    """Four digits are enough, also for sums of decimal fractions, which are inexact."""
+    stated = re.findall(r"at most (\S+) (?:of|T)", guarantee_of(LEARNER, moved, weighs_costs=False))
+    assert len(set(stated)) == 1
+    assert moved - 1e-12 <= float(stated[0]) < moved + 0.001 * moved
+    assert float(stated[0]) == pytest.approx(moved, rel=1e-9) or moved not in (0.05, 0.1 + 0.2, 1.0)
