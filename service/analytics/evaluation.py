@@ -33,6 +33,7 @@ from service.store.values import LogEntry
 LEVEL = 0.95  # the confidence level of all intervals
 MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
 _REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0  # bootstrap replicates, random seed, lower limit of `clip_for`
+HOLDOUT_LEFT_OUT = "Answers of the holdout were certain, so its rounds evaluate only the policy `holdout`."
 _PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # maximum size of a page of rounds; of all rounds, or of all their masks
 
 
@@ -114,6 +115,21 @@ def _abstention(found: Abstention) -> AbstentionValue:
     return AbstentionValue(rate=found.rate, cost=found.cost, accuracy=found.accuracy.value, low=low, high=high)
 
 
+def certain_holdouts(rounds: LoggedRounds) -> int:
+    """Return how many of the holdout's answers were certain although there was a choice.
+
+    If any was, the holdout lacks answers of other policies, and its rounds cannot evaluate them: a weight is 1 on
+    average only if each arm can give every answer. Leaving out only the certain rounds would distort the contexts.
+    """
+    return int((rounds.holdout & (rounds.propensities >= 1.0) & (rounds.counts > 1)).sum())
+
+
+def rows_of(rounds: LoggedRounds, among: BoolArray) -> LoggedRounds:
+    """Return those rounds that a mask (n,) marks, without contexts."""
+    columns = [column[among] for column in rounds[:-1]]
+    return LoggedRounds(*columns, contexts=no_contexts(int(among.sum())))
+
+
 class _Page(NamedTuple):
     rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
@@ -191,9 +207,10 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
     named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), ~rounds.holdout))]
     if rounds.holdout.any():
         named.append(("holdout", None, Evaluated(Served(), rounds.holdout)))
-    named.append(("uniform", None, Evaluated(UniformChoice())))
+    used = ~rounds.holdout if certain_holdouts(rounds) else np.ones(rounds.n, np.bool_)
+    named.append(("uniform", None, Evaluated(UniformChoice(), used)))
     if model.definition.labels and rounds.n:
-        named.append(_best_constant(model, rounds, pages))
+        named.append(_best_constant(model, rounds, pages, used))
     costs = np.concatenate([np.empty(0), *[page.costs for page in pages]])
     largest = float(np.fmax.reduce(costs, initial=0.0)) or 1.0
     sums = valued(rounds, [each for _, _, each in named], settings, None, costs / largest)
@@ -207,17 +224,19 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
         clip=settings.clip,
         seed=settings.seed,
         policies=values,
-        notes=list(_notes(model, rounds, is_limited)),
+        notes=[*_notes(model, rounds, is_limited), *([] if used.all() else [HOLDOUT_LEFT_OUT])],
     )
 
 
-def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -> tuple[str, str | None, Evaluated]:
-    """Choose the best constant label on one half of the rounds; return it for evaluation on the other half."""
+def _best_constant(
+    model: Model, rounds: LoggedRounds, pages: Sequence[_Page], used: BoolArray
+) -> tuple[str, str | None, Evaluated]:
+    """Choose the best constant label on one half of the used rounds; return it for evaluation on the other half."""
     labels = model.definition.labels
-    label = choose_label(label_sums(rounds, len(labels), _SEED))
+    label = choose_label(label_sums(rows_of(rounds, used), len(labels), _SEED))
     allowed = np.concatenate([_allowed(page, label) for page in pages])  # where False, draws are uniform
     chances = np.where(allowed, (rounds.labels == label).astype(np.float64), 1.0 / rounds.counts)
-    evaluated = Evaluated(GivenChances(chances), ~chooses(_SEED, rounds.numbers))
+    evaluated = Evaluated(GivenChances(chances), used & ~chooses(_SEED, rounds.numbers))
     return "best_constant", labels[label], evaluated
 
 

@@ -11,11 +11,22 @@ from rich.progress import track
 from learners.evaluation.off_policy.best_label import choose_label
 from learners.evaluation.off_policy.reward_model import RewardModel
 from learners.evaluation.off_policy.sums import Settings
-from service.analytics.evaluation import LEVEL, Valued, clip_for, policy_value
+from service.analytics.evaluation import HOLDOUT_LEFT_OUT, LEVEL, Valued, clip_for, policy_value
 from service.schemas.reports import EvaluationAnswer
 from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.evaluation.engines import Engine
-from toolkit.evaluation.passes import NO_ROUNDS, Log, Part, Plan, Survey, first_number, measure, replay_parts, survey
+from toolkit.evaluation.passes import (
+    NO_ROUNDS,
+    Log,
+    Part,
+    Plan,
+    Survey,
+    first_number,
+    measure,
+    merged_labels,
+    replay_parts,
+    survey,
+)
 from toolkit.evaluation.policies import Specification, read_choices
 from toolkit.evaluation.rows import RowsPart
 
@@ -60,7 +71,12 @@ def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine
             policy_value(each.name, _label(each, plan, model), one, plan.settings, plan.largest_cost)
             for each, one in sums
         ],
-        notes=[*_of_file(parts, model, found.largest_cost), *_notes(plan.rewards), *_warnings(missing)],
+        notes=[
+            *_of_file(parts, model, found.largest_cost),
+            *_notes(plan.rewards),
+            *([] if plan.uses_holdout else [HOLDOUT_LEFT_OUT]),
+            *_warnings(missing),
+        ],
     )
 
 
@@ -102,12 +118,15 @@ def _plan(log: Log, request: Request, found: Survey) -> Plan:
     if found.unknown_counts and any(each.kind == "uniform" for each in specifications):
         detail = f"{found.unknown_counts} rounds do not say how many actions there were"
         raise EvaluationError(f"--policy uniform: {detail}; the column `distribution` or `action_count` does")
+    uses_holdout = not found.certain_holdouts
+    labels = merged_labels(found.labels, found.labels_of_holdout) if uses_holdout else found.labels
     return Plan(
         specifications,
         Settings(request.seed, request.replicates, clip_for(found.n) if request.clip is None else request.clip),
         None if log.model.has_actions else RewardModel(found.rewards, log.problem),
+        uses_holdout,
         found.largest_cost or 1.0,
-        -1 if found.labels is None else choose_label(found.labels),
+        -1 if labels is None else choose_label(labels),
         {each.value: read_choices(Path(each.value), log.model) for each in specifications if each.kind == "choices"},
     )
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from learners.base import InvalidArrayError
+from learners.base import BoolArray, InvalidArrayError
 from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_sums
 from learners.evaluation.off_policy.learner_replay import replay
 from learners.evaluation.off_policy.logged import LoggedRounds
@@ -19,7 +19,7 @@ from learners.evaluation.off_policy.reward_model import (
 )
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated
-from service.analytics.evaluation import Valued, no_value, valued
+from service.analytics.evaluation import Valued, certain_holdouts, no_value, rows_of, valued
 from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
 from toolkit.evaluation.parquet import ParquetPart
 from toolkit.evaluation.policies import Choices, Specification, build
@@ -43,8 +43,10 @@ class Survey(NamedTuple):
     first: int  # the number of the first round; -1 without rounds
     last: int
     holdouts: int  # rounds that the holdout answered
+    certain_holdouts: int  # see `service.analytics.evaluation`
     unknown_counts: int  # rounds with an unknown number of actions
-    labels: LabelSums | None
+    labels: LabelSums | None  # of the rounds that the holdout did not answer
+    labels_of_holdout: LabelSums | None
     rewards: RewardSums
     largest_cost: float
 
@@ -55,20 +57,26 @@ class Survey(NamedTuple):
         if other.first <= self.last:
             detail = f"begins with round {other.first}, but an earlier part ends with round {self.last}"
             raise EvaluationError(f"{where}: {detail}; each round may occur once, in order")
-        labels = None if self.labels is None or other.labels is None else self.labels.merge(other.labels)
         return Survey(
             self.n + other.n,
             self.first,
             other.last,
             self.holdouts + other.holdouts,
+            self.certain_holdouts + other.certain_holdouts,
             self.unknown_counts + other.unknown_counts,
-            labels,
+            merged_labels(self.labels, other.labels),
+            merged_labels(self.labels_of_holdout, other.labels_of_holdout),
             self.rewards.merge(other.rewards),
             max(self.largest_cost, other.largest_cost),
         )
 
 
-NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, NO_REWARD_SUMS, 0.0)
+NO_ROUNDS = Survey(0, -1, -1, 0, 0, 0, None, None, NO_REWARD_SUMS, 0.0)
+
+
+def merged_labels(one: LabelSums | None, other: LabelSums | None) -> LabelSums | None:
+    """Return the sums over the rounds of both; None for a model with actions."""
+    return None if one is None or other is None else one.merge(other)
 
 
 class Log(NamedTuple):
@@ -99,13 +107,16 @@ def survey(part: Part, log: Log) -> Survey:
 
 def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
     has_labels = not log.model.has_actions
+    arms = [rows_of(rounds, arm) for arm in (~rounds.holdout, rounds.holdout)]
+    labels = [label_sums(arm, len(log.model.labels), log.seed) if has_labels else None for arm in arms]
     return Survey(
         rounds.n,
         int(rounds.numbers[0]),
         int(rounds.numbers[-1]),
         int(rounds.holdout.sum()),
+        certain_holdouts(rounds),
         0 if has_labels else columns.counts.count(None),
-        label_sums(rounds, len(log.model.labels), log.seed) if has_labels else None,
+        *labels,
         reward_sums(rounds, log.problem) if has_labels else NO_REWARD_SUMS,
         float(np.fmax.reduce(columns.paid, initial=0.0)),
     )
@@ -117,6 +128,7 @@ class Plan(NamedTuple):
     specifications: list[Specification]  # without learners
     settings: Settings
     rewards: RewardModel | None
+    uses_holdout: bool  # for all policies, not only for `holdout`
     largest_cost: float  # 1 if no cost is above 0
     best_label: int  # the number of the best constant label; -1 for a model with actions
     choices: dict[str, Choices]  # the files of choices, by path
@@ -124,6 +136,10 @@ class Plan(NamedTuple):
     def valued(self, columns: Columns, rounds: LoggedRounds, evaluated: Sequence[Evaluated]) -> list[Valued]:
         """Return the sums of each policy over some rounds."""
         return valued(rounds, evaluated, self.settings, self.rewards, columns.paid / self.largest_cost)
+
+    def used(self, rounds: LoggedRounds) -> BoolArray:
+        """Return the mask (n,) of the rounds that evaluate other policies than `holdout`."""
+        return np.ones(rounds.n, np.bool_) if self.uses_holdout else ~rounds.holdout
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Valued]:
@@ -137,21 +153,22 @@ def measure(part: Part, log: Log, plan: Plan) -> list[Valued]:
 
 
 def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, plan: Plan) -> Evaluated:
+    used = plan.used(rounds)
     match specification.kind:
         case "served":
             return Evaluated(Served(), ~rounds.holdout)
         case "holdout":
             return Evaluated(Served(), rounds.holdout)
         case "constant":
-            return Evaluated(ConstantLabel(log.model.label_number(specification.value, "--policy")))
+            return Evaluated(ConstantLabel(log.model.label_number(specification.value, "--policy")), used)
         case "best_constant":
             # only the half of the rounds that did not serve to choose the label
-            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))
+            return Evaluated(ConstantLabel(plan.best_label), used & ~chooses(log.seed, rounds.numbers))
         case "choices":
             choices = plan.choices[specification.value]
-            return Evaluated(GivenDistributions(choices.distributions(rounds, len(log.model.labels))))
+            return Evaluated(GivenDistributions(choices.distributions(rounds, len(log.model.labels))), used)
         case _:
-            return Evaluated(UniformChoice())
+            return Evaluated(UniformChoice(), used)
 
 
 def replay_parts(
@@ -171,7 +188,7 @@ def replay_parts(
             except InvalidArrayError as error:
                 raise EvaluationError(f"{part.name}: after row {row}: {error}") from None
             state, row = result.state, row + rounds.n
-            evaluated = [Evaluated(GivenDistributions(result.distributions))]
+            evaluated = [Evaluated(GivenDistributions(result.distributions), plan.used(rounds))]
             sums = sums.merge(plan.valued(columns, rounds, evaluated)[0])
         yield sums
 

@@ -295,6 +295,42 @@ def test_the_holdout_is_compared(tmp_path: Path) -> None:
     assert (rounds["served"], rounds["holdout"], rounds["uniform"]) == (400, 200, 600)
 
 
+def answered_by_holdout(columns: dict[str, list[Any]], policy: str) -> None:
+    """Let a holdout answer half of the rounds: uniformly, always red, or a baseline that depends on the context."""
+    rng = np.random.default_rng(4)
+    for i, context in enumerate(map(json.loads, columns["context"])):
+        if rng.random() < 0.5:
+            drawn, fixed = str(rng.choice(LABELS)), "red" if policy == "red" or context[0] > 0.0 else "green"
+            label = drawn if policy == "uniform" else fixed
+            columns["reward"][i] = float(rng.random() < 0.2 + 0.3 * LABELS.index(label))
+            columns["label"][i], columns["holdout"][i] = label, True
+            columns["propensity"][i] = 1 / 3 if policy == "uniform" else 1.0
+
+
+@pytest.mark.parametrize("policy", ["uniform", "red", "baseline"])
+def test_every_kind_of_holdout_leaves_the_values_of_policies_right(tmp_path: Path, policy: str) -> None:
+    """The served arm can give every answer, so the mean weight is 1, and the estimates hit the truth."""
+    columns = log_columns(8_000)
+    answered_by_holdout(columns, policy)
+    folder = write_folder(tmp_path / "log", columns, [0, 3_000])
+    mine = tmp_path / "mine.csv"
+    mine.write_text("round,label\n" + "".join(f"{t},blue\n" for t in range(1, 8_001)))
+    asked = ("served", "uniform", "best-constant", "constant:blue", "constant:red")
+    options = [each for name in asked for each in ("--policy", name)]
+    answer = report(folder, *options, "--choices", str(mine), "--learner", "uniform")
+    truth = {"uniform": 0.5, "best_constant": 0.8, f"choices {mine}": 0.8, "learner uniform": 0.5}
+    for found in answer.policies:
+        if found.policy in {"served", "holdout"}:
+            continue
+        worth = truth[found.policy] if found.policy in truth else {"blue": 0.8, "red": 0.2}[found.label or ""]
+        assert found.mean_weight == pytest.approx(1.0, abs=0.1), found.policy
+        values = {each.estimator: each.value for each in found.estimates}
+        for estimator in ("ips", "snips", "doubly_robust"):
+            assert values[estimator] == pytest.approx(worth, abs=0.06), (found.policy, estimator)
+    said = "Answers of the holdout were certain"
+    assert any(note.startswith(said) for note in answer.notes) == (policy != "uniform")
+
+
 def test_choices_of_a_file_are_a_policy(tmp_path: Path) -> None:
     part = write_part(tmp_path / "log.parquet", log_columns(300))
     single, spread = tmp_path / "single.csv", tmp_path / "spread.csv"

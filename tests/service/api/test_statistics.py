@@ -218,6 +218,27 @@ async def test_the_served_policy_has_the_mean_reward_of_its_log(api: Api) -> Non
     assert 150 < best["rounds"] < 250  # the other half chose the label
 
 
+@pytest.mark.parametrize("policy", ["uniform", {"label": "green"}, "baseline"], ids=str)
+async def test_every_kind_of_holdout_leaves_the_values_of_policies_right(api: Api, policy: Any) -> None:
+    """The served arm can give every answer, so the mean weight is 1, and each estimate hits the truth.
+
+    The baselines and the eligible labels vary: the fixed answer is the better one, or is not eligible and drawn.
+    """
+    await api.create(learner=UNIFORM, holdout={"fraction": 0.5, "policy": policy})
+    await _fill(api, 400, baseline="green")
+    await _fill(api, 400, baseline="red", eligible=["red", "blue", "none"])
+    values, held = await _values(api), np.mean([line["holdout"] for line in await api.rounds()])
+    assert values["uniform"]["mean_weight"] == pytest.approx(1.0)
+    assert values["uniform"]["rounds"] == (800 if policy == "uniform" else 800 - round(800 * held))
+    assert _ips(values["uniform"]) == pytest.approx((0.9 + 6 * 0.3 + 0.3) / 8, abs=0.06)
+    assert values["best_constant"]["label"] == "green"
+    assert values["best_constant"]["mean_weight"] == pytest.approx(1.0, abs=0.25)
+    estimates = {each["estimator"]: each["value"] for each in values["best_constant"]["estimates"]}
+    assert estimates["snips"] == pytest.approx(0.6, abs=0.1)
+    notes = body_of(await api.get(f"/models/{api.name}/evaluation"), 200)["notes"]
+    assert [note.startswith("Answers of the holdout were certain") for note in notes] == [True] * (policy != "uniform")
+
+
 async def test_only_the_latest_rounds_count(api: Api) -> None:
     await api.create(learner=UNIFORM)
     await _fill(api, 50)
