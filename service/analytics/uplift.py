@@ -1,12 +1,15 @@
 """The comparison of the served answers with the holdout's: its interval, its odds, and whether it can be trusted.
 
-Every formula is for rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that gives their
-mean the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v.
+Every formula is for independent rewards of 0 or 1. Rounds with other rewards count as the number of such rounds that
+gives their mean the same variance: n m (1 - m) / v, for n rounds with the mean m and the variance v. The answers to one
+request are not independent, so this number is divided by the design effect: Leslie Kish, "Survey Sampling", 1965.
 """
 
 import math
 from statistics import NormalDist
 from typing import NamedTuple
+
+import numpy as np
 
 from learners.evaluation.intervals import Interval, wilson
 from service.analytics.estimates import LEVEL, Subject, metric_name, metric_of, observed
@@ -19,6 +22,7 @@ LEAST_ROUNDS = 100  # of each arm; with fewer, the sentence says that it is too 
 ALARM = 0.001  # a smaller p-value of the sample ratio is an alarm
 _SUREST = 0.9999  # the largest probability stated: the assumptions are not surer
 _MARGIN = 9.0  # one more round with thrice the quadratic mean of the rewards
+_OF_STUDENT = 2.4  # over ν: the square of Student's quantile divided by the normal one's, for ν degrees of freedom
 _ROUNDING = 1e-9  # a smaller variance, relative to the square of the mean, is rounding
 
 
@@ -34,16 +38,32 @@ class Arm(NamedTuple):
         return wilson(min(self.mean * self.rounds, self.rounds), self.rounds, LEVEL)
 
 
+def design_effect(sums: ArmSums) -> float:
+    """Return the variance of an arm's mean, divided by that of as many independent rounds; at least one round.
+
+    It is from 1 to m, the most answers to a request: the variance of m rewards' sum is at most m times the sum of their
+    variances, as if they were equal. It is 1 if each request has one answer, and m if no variance is known.
+    """
+    mean = sums.reward / sums.rounds
+    rounds = np.array(sums.group_rounds)
+    groups, independent = int((rounds > 0.0).sum()), sums.squares - sums.rounds * mean * mean
+    if groups < 2 or independent <= _ROUNDING * sums.squares:
+        return float(sums.slots)
+    among = float(((np.array(sums.group_rewards) - mean * rounds) ** 2).sum()) * groups / (groups - 1)
+    estimated = among / independent * (1.0 + _OF_STUDENT / (groups - 1))
+    return min(float(sums.slots), max(1.0, estimated))
+
+
 def arm_of(sums: ArmSums) -> Arm:
     """Return an arm with at least one round.
 
     The variance has a margin for rare large rewards, which few rounds may not have seen. It grows with the rewards'
     scale, and vanishes with the number of rounds.
     """
-    mean = min(1.0, sums.reward / sums.rounds)
-    variance = sums.squares / sums.rounds * (1.0 + _MARGIN / sums.rounds) - mean * mean
+    mean, rounds = min(1.0, sums.reward / sums.rounds), sums.rounds / design_effect(sums)
+    variance = sums.squares / sums.rounds * (1.0 + _MARGIN / rounds) - mean * mean
     is_known = variance > _ROUNDING * mean * mean  # else the rewards are equal, or tell no more than those of 0 or 1
-    return Arm(mean, max(float(sums.rounds), sums.rounds * mean * (1.0 - mean) / variance) if is_known else sums.rounds)
+    return Arm(mean, max(rounds, rounds * mean * (1.0 - mean) / variance) if is_known else rounds)
 
 
 def difference_of(served: Arm, holdout: Arm) -> Interval:
@@ -88,7 +108,7 @@ def chance_better(served: ArmSums, holdout: ArmSums) -> float | None:
     if variance <= _ROUNDING * mean * mean:
         return None
     difference = served.reward / served.rounds - holdout.reward / holdout.rounds
-    deviation = math.sqrt(variance * (1.0 / served.rounds + 1.0 / holdout.rounds))
+    deviation = math.sqrt(variance * sum(design_effect(arm) / arm.rounds for arm in (served, holdout)))
     return min(_SUREST, max(1.0 - _SUREST, NormalDist().cdf(difference / deviation)))
 
 
@@ -141,7 +161,11 @@ def _compare(answer: UpliftAnswer, sums: UpliftSums) -> None:
 
 
 def _mean(sums: ArmSums) -> MeanAnswer:
-    return MeanAnswer(**observed(sums.rounds, sums.reward, sums.squares)._asdict())
+    """Return the mean with the interval of as many independent rounds as give it its variance."""
+    n = max(1, round(sums.rounds / design_effect(sums))) if sums.rounds else 0
+    share = n / max(sums.rounds, 1)
+    found = observed(n, share * sums.reward, share * sums.squares)
+    return MeanAnswer(**found._replace(rounds=sums.rounds)._asdict())
 
 
 def _sample_ratio(subject: Subject, sums: UpliftSums) -> SampleRatioAnswer:

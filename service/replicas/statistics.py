@@ -50,7 +50,7 @@ from service.store.records.optional_fields import OptionalFields
 from service.store.records.outcomes import abstentions
 from service.store.records.round_table import Table
 
-STATISTICS_VERSION = 1
+STATISTICS_VERSION = 2
 """Version of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
@@ -284,9 +284,11 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     uplift = counts.uplift
     if uplift.share:
         foreign = (table["flags"] & FOREIGN) != 0
-        uplift = with_arms(
-            uplift, ArmRows(table["changes_seen"], table["token"], foreign, held, reward, table["kind"] != FEEDBACK)
+        rows = ArmRows(
+            *(table["changes_seen"], table["token"], foreign, held, reward),
+            *(table["kind"] != FEEDBACK, table["predicted_at"]),
         )
+        uplift = with_arms(uplift, rows)
     return dataclasses.replace(
         counts,
         by_label=by_label,

@@ -1,5 +1,12 @@
-"""Sums that compare the served answers with the holdout's, over the same stretch of the log."""
+"""Sums that compare the served answers with the holdout's, over the same stretch of the log.
 
+The answers to one request share its arm and its user, so their rewards are not independent, and their rounds may be far
+apart in the log. Random groups of requests give the variance of a mean with bounded memory, as if each were one request
+(Kirk M. Wolter, "Introduction to Variance Estimation", 2007, chapter 2). A group is a hash of the time of the decision,
+which all answers to a request share. Requests that were decided at the same time, in a batch, are in one group.
+"""
+
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +14,12 @@ import numpy as np
 from learners.base import BoolArray, FloatArray, IntArray
 from service.prediction_id import are_first_answers
 from service.replicas.sums import added
+
+GROUPS = 128
+"""Random groups of requests: a variance has a standard error of 12.5 %, unless there are fewer requests or batches."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hash
+_SHIFT = np.uint64(64 - 7)  # GROUPS is 2⁷
 
 
 class ArmSums(NamedTuple):
@@ -17,16 +30,35 @@ class ArmSums(NamedTuple):
     reward: float = 0.0
     squares: float = 0.0  # reward²
     expired: int = 0  # rounds without feedback, which the end of their window made
+    slots: int = 1  # the most answers that a request has, as far as the rounds show
+    group_rounds: tuple[int, ...] = (0,) * GROUPS
+    group_rewards: tuple[float, ...] = (0.0,) * GROUPS  # sums of their rewards
 
-    def plus(self, reward: FloatArray, first: BoolArray, expired: BoolArray) -> "ArmSums":
-        """Return the sums with n more rounds, added one at a time: the result does not depend on batches."""
+    def plus(self, rows: "ArmRows", among: BoolArray) -> "ArmSums":
+        """Return the sums with those rows that a mask marks, added one at a time, so batches do not matter."""
+        reward, tokens, group = rows.reward[among], rows.tokens[among], _groups(rows.predicted_at[among])
+        slots = tokens[~are_first_answers(tokens)] + 1
         return ArmSums(
             self.rounds + len(reward),
-            self.requests + int(first.sum()),
+            self.requests + int(are_first_answers(tokens).sum()),
             added(self.reward, reward),
             added(self.squares, reward * reward),
-            self.expired + int(expired.sum()),
+            self.expired + int(rows.expired[among].sum()),
+            max(self.slots, int(slots.max(initial=1))),
+            _in_groups(self.group_rounds, group, 1),
+            _in_groups(self.group_rewards, group, reward),
         )
+
+
+def _groups(predicted_at: FloatArray) -> IntArray:
+    hashed = np.ascontiguousarray(predicted_at).view(np.uint64) * _GOLDEN
+    return np.asarray((hashed >> _SHIFT).astype(np.int64))
+
+
+def _in_groups(before: tuple[Any, ...], groups: IntArray, terms: FloatArray | int) -> tuple[Any, ...]:
+    totals = np.array(before)
+    np.add.at(totals, groups, terms)  # in the order of the rounds
+    return tuple(totals.tolist())
 
 
 class UpliftSums(NamedTuple):
@@ -55,16 +87,15 @@ class ArmRows(NamedTuple):
     held: BoolArray  # (n,), whether the holdout answered
     reward: FloatArray  # (n,)
     expired: BoolArray  # (n,), whether the round was made without feedback
+    predicted_at: FloatArray  # (n,), when the request was decided, in seconds since the epoch
 
 
 def with_arms(sums: UpliftSums, rows: ArmRows) -> UpliftSums:
     """Return the sums with n more rounds; the result does not depend on batches."""
     if not sums.share:
         return sums
-    counted, first = (rows.changes_seen >= sums.since_change) & ~rows.foreign, are_first_answers(rows.tokens)
-    ours, theirs = counted & ~rows.held, counted & rows.held
-    served = sums.served.plus(rows.reward[ours], first[ours], rows.expired[ours])
-    holdout = sums.holdout.plus(rows.reward[theirs], first[theirs], rows.expired[theirs])
+    counted = (rows.changes_seen >= sums.since_change) & ~rows.foreign
+    served, holdout = sums.served.plus(rows, counted & ~rows.held), sums.holdout.plus(rows, counted & rows.held)
     return sums._replace(served=served, holdout=holdout)
 
 
@@ -72,7 +103,12 @@ def read_uplift(fields: Any) -> UpliftSums:
     """Read sums from decoded JSON; raise `ValueError` or `TypeError` if they are not as `UpliftSums` describes."""
     change, first, share, served, holdout = fields
     sums = UpliftSums(change, first, share, ArmSums(*served), ArmSums(*holdout))
-    numbers = np.array([change, first, share, *served, *holdout], np.float64)
-    if not (np.isfinite(numbers).all() and (numbers >= 0.0).all() and sums.share < 1.0):
+    if not (0 <= change < math.inf and 0 <= first < math.inf and 0.0 <= share < 1.0 and all(map(_holds, sums[3:]))):
         raise ValueError("invalid sums of the holdout's comparison")
     return sums
+
+
+def _holds(arm: ArmSums) -> bool:
+    numbers = np.array([*arm[:-2], *arm.group_rounds, *arm.group_rewards], np.float64)
+    whole = len(arm.group_rounds) == len(arm.group_rewards) == GROUPS and sum(arm.group_rounds) == arm.rounds
+    return whole and arm.slots >= 1 and bool(np.isfinite(numbers).all() and (numbers >= 0.0).all())

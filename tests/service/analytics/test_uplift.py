@@ -15,6 +15,7 @@ from service.analytics.uplift import (
     Arm,
     arm_of,
     chance_better,
+    design_effect,
     difference_of,
     ratio_of,
     sample_ratio_p,
@@ -22,7 +23,7 @@ from service.analytics.uplift import (
 )
 from service.analytics.verdicts import verdict_of
 from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
-from service.replicas.uplift_sums import ArmSums, UpliftSums
+from service.replicas.uplift_sums import ArmRows, ArmSums, UpliftSums
 from service.schemas.models import RewardMeaning
 from service.store.records.codecs import label_codec
 from service.store.records.layout import EXPIRED, FEEDBACK, FOREIGN, HOLDOUT
@@ -81,6 +82,70 @@ def test_intervals_cover_the_truth(kind: str, size: tuple[int, int, float, float
     least_share = 0.94 if kind == "clicks" else 0.91
     assert covered >= least_share * REPEATS
     assert of_ratio + unknown >= least_share * REPEATS
+
+
+PAGES: dict[str, Callable[[Any, float, int, int], FloatArray]] = {
+    "all or nothing": lambda rng, p, n, m: np.repeat((rng.random((n, 1)) < p) * 1.0, m, axis=1),
+    "moods": lambda rng, p, n, m: (rng.random((n, m)) < rng.beta(3 * p, 3 * (1 - p), (n, 1))) * 1.0,
+    "independent": lambda rng, p, n, m: (rng.random((n, m)) < p) * 1.0,
+    "at most one": lambda rng, p, n, m: (rng.random((n, 1)) < p * m) * (np.arange(m) == rng.integers(0, m, (n, 1))),
+    "purchases": lambda rng, p, n, m: np.repeat((rng.random((n, 1)) < p) * rng.random((n, 1)), m, axis=1),
+}
+
+
+def arm_with(pages: FloatArray, rng: Any, batch: int = 1) -> ArmSums:
+    """Return the sums of n requests with m answers each, (n, m), whose rounds come in any order."""
+    (n, m), order = pages.shape, rng.permutation(pages.size)
+    tokens = np.tile(np.arange(m), n) if m > 1 else np.full(n, -1)
+    at = np.repeat(1.7e9 + 0.37 * (np.arange(n) // batch), m)
+    none = np.zeros(n * m, np.bool_)
+    rows = ArmRows(tokens * 0, tokens[order], none, none, pages.reshape(-1)[order], none, at[order])
+    return ArmSums().plus(rows, ~none)
+
+
+@pytest.mark.parametrize("slots", [3, 10])
+@pytest.mark.parametrize("kind", PAGES)
+def test_intervals_cover_the_truth_if_requests_have_several_slots(kind: str, slots: int) -> None:
+    """Of 95 % intervals, at least 92 % cover, although the answers to a request depend on each other in any way.
+
+    If the answers are independent, the interval is hardly wider than that of independent rounds.
+    """
+    draw, rng, n, held = PAGES[kind], np.random.default_rng(7), 6_000 // slots, 1_500 // slots
+    covered, of_mean, odds, effects, worth = 0, 0, 0, list[float](), 0.04 if kind == "purchases" else 0.08
+    for _ in range(400):
+        served, holdout = (arm_with(draw(rng, 0.08, size, slots), rng) for size in (n, held))
+        low, high = difference_of(arm_of(served), arm_of(holdout))
+        covered += low <= 0.0 <= high
+        answer = uplift(served, holdout, held / (n + held))
+        of_mean += answer.holdout.low <= worth <= answer.holdout.high
+        odds += not 0.025 <= (answer.chance_better or 0.5) <= 0.975
+        effects.append(design_effect(served))
+    assert min(covered, of_mean) >= 0.92 * 400
+    assert odds <= 0.08 * 400
+    if kind in {"independent", "at most one"}:
+        assert np.mean(effects) < 1.15
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_answer_to_each_request_is_one_independent_round(kind: str) -> None:
+    """Wherever the groups are: the numbers are exactly those of as many rounds."""
+    rng = np.random.default_rng(2)
+    rewards = KINDS[kind][0](rng, 0.2, 3_000)
+    found, plain = arm_with(rewards[:, None], rng, batch=7), sums_of(rewards)
+    assert design_effect(found) == 1.0
+    assert arm_of(found._replace(reward=plain.reward, squares=plain.squares)) == arm_of(plain)
+    noisy = np.full(3_000, (5 << 16) + 3)  # the fourth request of a batch, which is alone in its answer
+    none = np.zeros(3_000, np.bool_)
+    assert design_effect(ArmSums().plus(ArmRows(noisy, noisy, none, none, rewards, none, rewards), ~none)) == 1.0
+
+
+def test_few_groups_are_as_if_all_answers_to_a_request_were_equal() -> None:
+    """The design effect is at most the number of slots: in one batch, and while all rewards are equal."""
+    rng = np.random.default_rng(3)
+    assert design_effect(arm_with(PAGES["independent"](rng, 0.1, 500, 5), rng, batch=500)) == 5.0
+    assert design_effect(arm_with(np.zeros((500, 5)), rng)) == 5.0
+    for n in (2, 3, 5, 300):
+        assert 1.0 <= design_effect(arm_with(PAGES["moods"](rng, 0.3, n, 5), rng)) <= 5.0
 
 
 def test_the_interval_of_a_difference_is_newcombes() -> None:

@@ -251,12 +251,17 @@ def test_statistics_of_a_newer_version_are_unknown(monkeypatch: pytest.MonkeyPat
 
 BROKEN: list[dict[str, Any]] = [{"delays": 1}, {"propensities": 0.5}, {"curve": [1, 1]}, {"by_label": 1}]
 BROKEN += [{"latest": []}, {"uplift": [0, 1, 0.1, [0] * 4]}, {"uplift": [0, 1, 1.5, [0] * 4, [0] * 4]}]
+_GROUPS = [[0] * 128, [0.0] * 128]
+BROKEN += [{"uplift": [0, 1, share, *[[*arm, *groups]] * 2]} for share, arm, groups in (
+    (1.5, [0] * 5 + [1], _GROUPS), (0.1, [0, 0, 0, -1.0, 0, 1], _GROUPS), (0.1, [0] * 6, _GROUPS),
+    (0.1, [1] + [0] * 4 + [1], _GROUPS), (0.1, [0] * 5 + [1], [[0], [0.0]]), (0.1, [0] * 5 + [1], [0, 0]),
+)]  # fmt: skip
 BROKEN += [{"uplift": [0, 1, 0.1, [0] * 3 + [-1.0], [0] * 4]}, {"curve": [1, 1, *[[1]] * 5, [-1.0]]}]
 BROKEN += [{"curve": [1, 2, *[[1, 1]] * 5, [2.0, 1.0]]}, {"curve": [1, 1, *[[1]] * 5, [1e300]]}]
 BROKEN += [{"curve": [0, 0, *[[]] * 6]}, {"curve": [1, 2, *[[1]] * 6]}, {"by_label": [[1]] * 8}]
 
 
-@pytest.mark.parametrize("fields", BROKEN, ids=str)
+@pytest.mark.parametrize("fields", BROKEN, ids=lambda fields: str(fields)[:60])
 @pytest.mark.parametrize("counts", [RoundStatistics(), counted(ROWS)], ids=["empty", "full"])
 def test_damaged_statistics_have_one_error(counts: RoundStatistics, fields: dict[str, Any]) -> None:
     damaged = json.loads(counts.encode()) | fields
