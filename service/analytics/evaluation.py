@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from service.analytics.trust import trust_of
 from service.environment import Environment
 from service.errors import NotEvaluableError
 from service.models.model import Model
+from service.prediction_id import are_first_answers
 from service.registry.registry import stored_under
 from service.schemas.reports import AbstentionValue, EstimateAnswer, EvaluationAnswer, PolicyValue
 from service.store.log_entries import read_page
@@ -34,6 +35,10 @@ LEVEL = 0.95  # the confidence level of all intervals
 MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
 _REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0  # bootstrap replicates, random seed, lower limit of `clip_for`
 HOLDOUT_LEFT_OUT = "Answers of the holdout were certain, so its rounds evaluate only the policy `holdout`."
+_SLOTS = (
+    "Requests have several slots, which the intervals take for independent rounds: they are too narrow, for m slots by "
+    "a factor up to √m, if users like all slots of a request or none."
+)
 _PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # maximum size of a page of rounds; of all rounds, or of all their masks
 
 
@@ -126,14 +131,15 @@ def certain_holdouts(rounds: LoggedRounds) -> int:
 
 def rows_of(rounds: LoggedRounds, among: BoolArray) -> LoggedRounds:
     """Return those rounds that a mask (n,) marks, without contexts."""
-    columns = [column[among] for column in rounds[:-1]]
-    return LoggedRounds(*columns, contexts=no_contexts(int(among.sum())))
+    columns: list[Any] = [column[among] for column in rounds[:-1]]
+    return LoggedRounds(*[*columns, no_contexts(int(among.sum()))])
 
 
 class _Page(NamedTuple):
     rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
     costs: FloatArray  # (n,), of the answers; NaN where unknown
+    has_slots: bool  # whether a request has several answers
 
 
 class LatestRounds:
@@ -198,6 +204,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
         ),
         np.packbits(masks, axis=1, bitorder="little") if masks.shape[1] else np.empty((n, 0), np.uint8),
         prices[places, 1] if prices.size else np.full(n, np.nan),
+        not are_first_answers(table["token"][places]).all(),
     )
 
 
@@ -224,7 +231,11 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
         clip=settings.clip,
         seed=settings.seed,
         policies=values,
-        notes=[*_notes(model, rounds, is_limited), *([] if used.all() else [HOLDOUT_LEFT_OUT])],
+        notes=[
+            *_notes(model, rounds, is_limited),
+            *([] if used.all() else [HOLDOUT_LEFT_OUT]),
+            *([_SLOTS] if any(page.has_slots for page in pages) else []),
+        ],
     )
 
 

@@ -108,7 +108,7 @@ def survey(part: Part, log: Log) -> Survey:
 def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
     has_labels = not log.model.has_actions
     arms = [rows_of(rounds, arm) for arm in (~rounds.holdout, rounds.holdout)]
-    labels = [label_sums(arm, len(log.model.labels), log.seed) if has_labels else None for arm in arms]
+    ours, held = [label_sums(arm, len(log.model.labels), log.seed) if has_labels else None for arm in arms]
     return Survey(
         rounds.n,
         int(rounds.numbers[0]),
@@ -116,7 +116,8 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
         int(rounds.holdout.sum()),
         certain_holdouts(rounds),
         0 if has_labels else columns.counts.count(None),
-        *labels,
+        ours,
+        held,
         reward_sums(rounds, log.problem) if has_labels else NO_REWARD_SUMS,
         float(np.fmax.reduce(columns.paid, initial=0.0)),
     )

@@ -239,6 +239,16 @@ async def test_every_kind_of_holdout_leaves_the_values_of_policies_right(api: Ap
     assert [note.startswith("Answers of the holdout were certain") for note in notes] == [True] * (policy != "uniform")
 
 
+async def test_slots_that_intervals_take_for_independent_are_noted(api: Api) -> None:
+    await api.create(learner=UNIFORM)
+    for top, noted in ((None, False), (1, False), (2, True)):
+        for made in await api.batch(3, top):
+            for each in made.get("slots") or [made]:
+                body_of(await api.judge(each["prediction_id"], correct=True), 200)
+        notes = body_of(await api.get(f"/models/{api.name}/evaluation"), 200)["notes"]
+        assert any("several slots" in note for note in notes) == noted, top
+
+
 async def test_only_the_latest_rounds_count(api: Api) -> None:
     await api.create(learner=UNIFORM)
     await _fill(api, 50)
