@@ -31,11 +31,13 @@ class ArmSums(NamedTuple):
     squares: float = 0.0  # reward²
     expired: int = 0  # rounds without feedback, which the end of their window made
     slots: int = 1  # the most answers that a request has, as far as the rounds show
-    group_rounds: tuple[int, ...] = (0,) * GROUPS
-    group_rewards: tuple[float, ...] = (0.0,) * GROUPS  # sums of their rewards
+    group_rounds: tuple[int, ...] = ()  # by group; empty without a round, as most models have no holdout
+    group_rewards: tuple[float, ...] = ()  # sums of their rewards
 
     def plus(self, rows: "ArmRows", among: BoolArray) -> "ArmSums":
         """Return the sums with those rows that a mask marks, added one at a time, so batches do not matter."""
+        if not among.any():
+            return self
         reward, tokens, group = rows.reward[among], rows.tokens[among], _groups(rows.predicted_at[among])
         slots = tokens[~are_first_answers(tokens)] + 1
         return ArmSums(
@@ -56,7 +58,7 @@ def _groups(predicted_at: FloatArray) -> IntArray:
 
 
 def _in_groups(before: tuple[Any, ...], groups: IntArray, terms: FloatArray | int) -> tuple[Any, ...]:
-    totals = np.array(before)
+    totals = np.array(before or (0,) * GROUPS, np.asarray(terms).dtype)
     np.add.at(totals, groups, terms)  # in the order of the rounds
     return tuple(totals.tolist())
 
@@ -110,5 +112,6 @@ def read_uplift(fields: Any) -> UpliftSums:
 
 def _holds(arm: ArmSums) -> bool:
     numbers = np.array([*arm[:-2], *arm.group_rounds, *arm.group_rewards], np.float64)
-    whole = len(arm.group_rounds) == len(arm.group_rewards) == GROUPS and sum(arm.group_rounds) == arm.rounds
+    sizes = {len(arm.group_rounds), len(arm.group_rewards)}
+    whole = sizes == {GROUPS if arm.rounds else 0} and sum(arm.group_rounds) == arm.rounds
     return whole and arm.slots >= 1 and bool(np.isfinite(numbers).all() and (numbers >= 0.0).all())

@@ -88,7 +88,9 @@ PAGES: dict[str, Callable[[Any, float, int, int], FloatArray]] = {
     "all or nothing": lambda rng, p, n, m: np.repeat((rng.random((n, 1)) < p) * 1.0, m, axis=1),
     "moods": lambda rng, p, n, m: (rng.random((n, m)) < rng.beta(3 * p, 3 * (1 - p), (n, 1))) * 1.0,
     "independent": lambda rng, p, n, m: (rng.random((n, m)) < p) * 1.0,
-    "at most one": lambda rng, p, n, m: (rng.random((n, 1)) < p * m) * (np.arange(m) == rng.integers(0, m, (n, 1))),
+    "at most one": lambda rng, p, n, m: (
+        1.0 * (rng.random((n, 1)) < p * m) * (np.arange(m) == rng.integers(0, m, (n, 1)))
+    ),
     "purchases": lambda rng, p, n, m: np.repeat((rng.random((n, 1)) < p) * rng.random((n, 1)), m, axis=1),
 }
 

@@ -251,10 +251,11 @@ def test_statistics_of_a_newer_version_are_unknown(monkeypatch: pytest.MonkeyPat
 
 BROKEN: list[dict[str, Any]] = [{"delays": 1}, {"propensities": 0.5}, {"curve": [1, 1]}, {"by_label": 1}]
 BROKEN += [{"latest": []}, {"uplift": [0, 1, 0.1, [0] * 4]}, {"uplift": [0, 1, 1.5, [0] * 4, [0] * 4]}]
-_GROUPS = [[0] * 128, [0.0] * 128]
+_GROUPS = [[1] + [0] * 127, [0.0] * 128]
 BROKEN += [{"uplift": [0, 1, share, *[[*arm, *groups]] * 2]} for share, arm, groups in (
-    (1.5, [0] * 5 + [1], _GROUPS), (0.1, [0, 0, 0, -1.0, 0, 1], _GROUPS), (0.1, [0] * 6, _GROUPS),
-    (0.1, [1] + [0] * 4 + [1], _GROUPS), (0.1, [0] * 5 + [1], [[0], [0.0]]), (0.1, [0] * 5 + [1], [0, 0]),
+    (1.5, [1] + [0] * 4 + [1], _GROUPS), (0.1, [1, 0, 0, -1.0, 0, 1], _GROUPS), (0.1, [1] + [0] * 5, _GROUPS),
+    (0.1, [2] + [0] * 4 + [1], _GROUPS), (0.1, [1] + [0] * 4 + [1], [[1], [0.0]]), (0.1, [0] * 5 + [1], [0, 0]),
+    (0.1, [1] + [0] * 4 + [1], [[], []]),
 )]  # fmt: skip
 BROKEN += [{"uplift": [0, 1, 0.1, [0] * 3 + [-1.0], [0] * 4]}, {"curve": [1, 1, *[[1]] * 5, [-1.0]]}]
 BROKEN += [{"curve": [1, 2, *[[1, 1]] * 5, [2.0, 1.0]]}, {"curve": [1, 1, *[[1]] * 5, [1e300]]}]
