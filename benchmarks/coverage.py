@@ -37,13 +37,13 @@ class Covered(NamedTuple):
     width: float  # mean width
 
 
-def simulated(rounds: int, seed: int) -> tuple[LoggedRounds, FloatArray]:
-    """Return a log, and the distributions of the evaluated policy, (n, 3)."""
+def simulated(rounds: int, seed: int, scale: float = 1.0) -> tuple[LoggedRounds, FloatArray]:
+    """Return a log, and the distributions of the evaluated policy, (n, 3); `scale` multiplies chances of rewards."""
     rng = np.random.default_rng(seed)
     context = rng.integers(0, 4, rounds)
     p = _LOGGING[context]
     labels = (p.cumsum(axis=1) < rng.random(rounds)[:, None]).sum(axis=1).clip(0, 2).astype(np.int64)
-    rewards = (rng.random(rounds) < _REWARDS[context, labels]).astype(np.float64)
+    rewards = (rng.random(rounds) < scale * _REWARDS[context, labels]).astype(np.float64)
     chosen, nobody = p[np.arange(rounds), labels], np.zeros(rounds, np.bool_)
     numbers, truths = np.arange(1, rounds + 1), np.full(rounds, NO_LABEL)
     counts, contexts = np.full(rounds, 3), Contexts.dense(np.eye(4)[context])
@@ -52,21 +52,21 @@ def simulated(rounds: int, seed: int) -> tuple[LoggedRounds, FloatArray]:
     return log, _TARGET[context]
 
 
-def coverage(logs: int, rounds: int, replicates: int) -> dict[str, Covered]:
+def coverage(logs: int, rounds: int, replicates: int, scale: float = 1.0) -> dict[str, Covered]:
     """Return what the intervals of each estimator do, at the level 0.95."""
     found: dict[str, list[tuple[bool, float, float]]] = {}
-    problem = RewardProblem(3, 1)
+    problem, truth = RewardProblem(3, 1), scale * VALUE
     for seed in range(logs):
-        log, distributions = simulated(rounds, seed)
+        log, distributions = simulated(rounds, seed, scale)
         settings = Settings(seed, replicates, 20.0)
         model = RewardModel(reward_sums(log, problem), problem)
         (sums,) = sums_of(log, [Evaluated(GivenDistributions(distributions))], settings, model)
         evaluation = evaluation_of(sums, settings)
         low, high = evaluation.conservative
-        found.setdefault(CONSERVATIVE, []).append((low <= VALUE <= high, (low + high) / 2.0, high - low))
+        found.setdefault(CONSERVATIVE, []).append((low <= truth <= high, (low + high) / 2.0, high - low))
         for name, value, interval, _ in evaluation.estimates:
             if value is not None and interval is not None:
-                covers = interval.low <= VALUE <= interval.high
+                covers = interval.low <= truth <= interval.high
                 found.setdefault(name, []).append((covers, value, interval.high - interval.low))
     return {name: Covered(*np.mean(each, axis=0).tolist()) for name, each in found.items()}
 
@@ -75,11 +75,12 @@ def main(
     logs: Annotated[int, typer.Option(min=1)] = 1000,
     rounds: Annotated[int, typer.Option(min=10)] = 2000,
     replicates: Annotated[int, typer.Option(min=20)] = 1000,
+    scale: Annotated[float, typer.Option(min=1e-4, max=1.0, help="Multiplies the chance of a reward.")] = 1.0,
 ) -> None:
     """Print the coverage of each estimator's intervals at the level 0.95."""
-    title = f"{logs:,} logs of {rounds:,} rounds; the value is {VALUE:.4f}"
+    title = f"{logs:,} logs of {rounds:,} rounds; the value is {scale * VALUE:.4f}"
     table = Table("intervals", "coverage", "mean estimate", "mean width", title=title)
-    for name, (share, mean, width) in coverage(logs, rounds, replicates).items():
+    for name, (share, mean, width) in coverage(logs, rounds, replicates, scale).items():
         table.add_row(name, f"{share:.1%}", f"{mean:.4f}", f"{width:.4f}")
     Console().print(table)
 
