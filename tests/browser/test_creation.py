@@ -16,7 +16,8 @@ from tests.browser.visits import Visit, command_of
 from tests.client.conftest import TYPESCRIPT
 
 ROOT = Path(__file__).parents[2]
-NAMED, UNIFORM = {"kind": "named"}, {"fraction": 0.1, "policy": "uniform"}
+NAMED: dict[str, Any] = {"kind": "named"}
+UNIFORM = {"fraction": 0.1, "policy": "uniform"}
 
 
 def tab_to(element: Locator) -> None:
@@ -168,3 +169,39 @@ def run_curl(code: str, site: Site) -> None:
     id_ = json.loads(run(["bash", "-c", f"{ask} --silent"], site))["prediction_id"]
     command = tell.partition("\n")[2].replace("PREDICTION_ID", id_)
     assert "prediction_id" in json.loads(run(["bash", "-c", f"{command} --silent"], site))
+
+
+VECTOR: dict[str, Any] = {"type": "vector", "size": 3}
+DECLARED: dict[str, dict[str, Any]] = {
+    "user.age": {"type": "number", "minimum": 50, "maximum": 99},
+    "debt": {"type": "number", "maximum": -1},
+    "plan": {"type": "string", "values": ["free", "paid"]},
+    "tags": {"type": "strings", "values": ["new"]},
+    "isNew": {"type": "boolean"},
+    "embedding": VECTOR,
+}
+FIELDS = {path: field | {"required": True} for path, field in DECLARED.items()}
+FEATURES: dict[str, dict[str, Any]] = {
+    "open": NAMED,
+    "required": NAMED | {"fields": FIELDS},
+    "closed": NAMED | {"fields": DECLARED, "closed": True},
+    "vector": NAMED | {"fields": {"embedding": VECTOR}, "closed": True},
+    "short": NAMED | {"norm": "reject"},
+    "short-closed": NAMED | {"fields": DECLARED, "closed": True, "norm": "reject"},
+    "dense": {"kind": "dense", "size": 60},
+    "sparse": {"kind": "sparse", "size": 5, "norm": "reject"},
+}
+
+
+@pytest.mark.parametrize("of", ["context", "actions"])
+def test_the_first_request_fits_the_declared_features(visit: Visit, site: Site, of: str) -> None:
+    """Whatever a model declares about its features, it accepts the example that its page shows."""
+    visit.load("new")
+    for title, features in FEATURES.items():
+        labels = {"features": features, "labels": ["a", "b"]}
+        actions = {"actions": {"features": {each: features[each] for each in features if each != "norm"}}}
+        name = f"{of}-{title}"
+        site.send("/models", {"name": name} | (labels if of == "context" else actions))
+        code = code_of(visit.go(f"models/{name}", name), "curl").partition("\n\n#")[0]
+        answer = site.api.post("/predict", json=command_of(code).body)
+        assert answer.status_code == 200, (title, answer.text)

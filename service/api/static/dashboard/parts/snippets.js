@@ -6,27 +6,33 @@ import * as api from "../api.js";
 import { html } from "./html.js";
 import { Code } from "./forms.js";
 
-const EXAMPLES = {
-  none: () => null,
-  named: (features) => ({ user: { age: 41, country: "FR" }, ...zeros(features.fields ?? {}) }),
-  dense: (features) => Array(Math.min(features.size, 50)).fill(0),
-  sparse: () => ({ indices: [0], values: [1] }),
+const MOST_OPTIONAL = 8; // declared fields in an example, besides those that are required
+
+// A value that a declared field allows.
+const VALUES = {
+  number: ({ minimum, maximum }) => Math.min(Math.max(0, minimum ?? 0), maximum ?? Infinity),
+  string: ({ values }) => values?.[0] ?? "text",
+  boolean: () => true,
+  strings: ({ values }) => [values?.[0] ?? "text"],
+  vector: ({ size }) => Array(size).fill(0),
 };
-const ACTION_FEATURES = { named: { price: 9.5, brand: "acme" }, dense: [], sparse: { indices: [0], values: [1] } };
 
-// A vector of zeros for each field that must have one.
-const zeros = (fields) => Object.fromEntries(Object.entries(fields)
-  .filter(([, field]) => field.type === "vector" && field.required)
-  .map(([path, field]) => [path, Array(field.size).fill(0)]));
-
-export const exampleContext = (model) => EXAMPLES[model.features?.kind ?? "none"](model.features);
-
-export function exampleActions({ actions }) {
-  if (!actions) return null;
-  const { kind, size } = actions.features;
-  const features = kind === "dense" ? Array(Math.min(size, 50)).fill(0) : ACTION_FEATURES[kind];
-  return ["first", "second"].map((id) => ({ id, features }));
+// An example of features: `free` if they are named and none is declared. With the norm policy `reject`, it is short.
+function exampleOf({ kind, size, fields, norm }, free) {
+  const isShort = norm === "reject";
+  if (kind === "none") return null;
+  if (kind === "dense") return Array(size).fill(0);
+  if (kind === "sparse") return { indices: [0], values: [isShort ? 0 : 1] };
+  const declared = Object.entries(fields ?? {});
+  if (!declared.length) return isShort ? {} : free;
+  const shown = declared.filter(([, { required, type }], i) => required || !(isShort || type === "vector" || i >= MOST_OPTIONAL));
+  return Object.fromEntries(shown.map(([path, field]) => [path, VALUES[field.type](field)]));
 }
+
+export const exampleContext = ({ features }) => exampleOf(features, { user: { age: 41, country: "FR" } });
+
+export const exampleActions = ({ actions }) =>
+  actions && ["first", "second"].map((id) => ({ id, features: exampleOf(actions.features, { price: 9.5, brand: "acme" }) }));
 
 const FEEDBACK = {
   accuracy: [{ correct: true }, "correct=True", "correct: true", "as soon as you know whether the answer was right"],
@@ -38,8 +44,8 @@ const FEEDBACK = {
 function python(value) {
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
   if (value === null || typeof value === "boolean") return { null: "None", true: "True", false: "False" }[value];
-  if (typeof value !== "object") return JSON.stringify(value);
-  return `{${Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}: ${python(inner)}`).join(", ")}}`;
+  if (typeof value !== "object") return api.json(value);
+  return `{${Object.entries(value).map(([name, inner]) => `${api.json(name)}: ${python(inner)}`).join(", ")}}`;
 }
 
 export function snippets(model) {
@@ -54,13 +60,13 @@ export function snippets(model) {
   return {
     curl: `${ask}\n\n# ${when}:\n${tell}`,
     Python: [
-      "from wager_client import Wager", "", `wager = Wager(${JSON.stringify(base)})${key}`,
-      `prediction = wager.predict(${JSON.stringify(model.name)}${context || actions ? `, ${python(context)}` : ""}${actions ? `, actions=${python(actions)}` : ""})`,
+      "from wager_client import Wager", "", `wager = Wager(${api.json(base)})${key}`,
+      `prediction = wager.predict(${api.json(model.name)}${context || actions ? `, ${python(context)}` : ""}${actions ? `, actions=${python(actions)}` : ""})`,
       "print(prediction.label, prediction.propensity)", "", `# ${when}:`, `wager.feedback(prediction, ${keywords})`,
     ].join("\n"),
     TypeScript: [
-      'import { Wager } from "wager-client";', "", `const wager = new Wager({ baseUrl: ${JSON.stringify(base)} });${key.replace("#", "//")}`,
-      `const prediction = await wager.predict(${JSON.stringify(model.name)}${context || actions ? `, ${JSON.stringify(context)}` : ""}${actions ? `, { actions: ${JSON.stringify(actions)} }` : ""});`,
+      'import { Wager } from "wager-client";', "", `const wager = new Wager({ baseUrl: ${api.json(base)} });${key.replace("#", "//")}`,
+      `const prediction = await wager.predict(${api.json(model.name)}${context || actions ? `, ${api.json(context)}` : ""}${actions ? `, { actions: ${api.json(actions)} }` : ""});`,
       "console.log(prediction.label, prediction.propensity);", "", `// ${when}:`, `await wager.feedback(prediction, { ${fields} });`,
     ].join("\n"),
   };
