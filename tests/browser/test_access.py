@@ -31,6 +31,20 @@ def test_the_key_is_asked_for_and_kept_in_memory_only(visit: Visit, site: Site) 
     expect(page.locator("#key")).to_be_visible()
 
 
+def test_a_forgotten_key_leaves_nothing_behind(visit: Visit, site: Site) -> None:
+    """Neither the address, nor what screen readers hear, nor an entry is there for whoever uses the page next."""
+    name = site.create("private")
+    page = visit.load(f"models/{name}/settings")
+    expect(page.locator("#live")).to_contain_text(name)
+    visit.form("Labels").get_by_label("Add").fill("entered")
+    page.get_by_role("button", name="Forget key").click()
+    expect(page.locator("#key")).to_be_visible()
+    assert name not in page.content() + page.url + page.title()
+    visit.enter(site.key)
+    visit.go(f"models/{name}/settings", name)
+    expect(visit.form("Labels").get_by_label("Add")).to_have_value("")
+
+
 def test_a_revoked_key_is_replaced_without_losing_entries(visit: Visit, site: Site) -> None:
     """A page whose key ends says so above what it shows; the entries of a form wait for the next key."""
     name = site.create("revoked")
@@ -96,6 +110,10 @@ def test_a_key_sees_only_its_models(visit: Visit, site: Site) -> None:
     expect(page.locator("h1")).to_have_text("No models yet")
     page.locator("main").get_by_role("link", name="New model").click()
     expect(page.locator("h1")).to_have_text("New model")
+    expect(page.get_by_text("Your key allows names that match elsewhere-*.")).to_have_count(2)
+    site.create("elsewhere-1")
+    visit.go("models/elsewhere-1/manage", "elsewhere-1")
+    expect(page.get_by_text("Your key allows names that match elsewhere-*.")).to_have_count(1)
     visit.load(key=None)
     visit.enter(site.new_key(["predict"]).text)
     expect(page.locator("main")).to_contain_text("this page needs the scope read")

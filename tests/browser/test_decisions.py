@@ -55,7 +55,17 @@ def test_addresses_that_lead_nowhere_say_so(visit: Visit) -> None:
         page.get_by_label("Find a prediction by its id").press("Enter")
         expect(page.locator(".state-panel code").first).to_have_text(id_)
         expect(page.locator("main")).to_contain_text("The id is the prediction_id in the answer to a prediction")
-    for place in ("nowhere", "models", "models/front-page/nowhere", "models/front-page/settings/more", "new/er", "%zz"):
+    for place in (
+        "nowhere",
+        "models",
+        "models/front-page/nowhere",
+        "models/front-page/settings/more",
+        "new/er",
+        "%zz",
+        "models/..",
+        "models/../settings",
+        "decisions/..",
+    ):
         visit.go(place, "There is no such page")
         expect(page.locator("main")).to_contain_text("The address may be mistyped")
     visit.go("models/none", "The model is gone")

@@ -11,6 +11,7 @@ import { Decision } from "./pages/decision.js";
 import { Fleet } from "./pages/fleet.js";
 import * as format from "./parts/format.js";
 import { html } from "./parts/html.js";
+import { isName } from "./parts/inputs.js";
 import { Failure, Loading, StatePanel } from "./parts/states.js";
 import { FINAL, failed, live, spoken, status, useKeyVersion, useShared } from "./polling.js";
 
@@ -27,8 +28,8 @@ function routeOf(hash) {
   const parameters = new URLSearchParams(query);
   if (place === undefined) return ["Models", "models", html`<${Fleet} parameters=${parameters} />`];
   if (place === "new" && !rest.length) return ["New model", "new", html`<${Creation} />`];
-  if (place === "models" && rest[0] && rest.length <= 2) return [rest[0], "models", html`<${ModelPage} key=${rest[0]} name=${rest[0]} tab=${rest[1] ?? ""} missing=${NoPage} />`];
-  if (place === "decisions" && rest[0]) return ["Decision", "", html`<${Decision} key=${rest.join("/")} id=${rest.join("/")} />`];
+  if (place === "models" && isName(rest[0] ?? "") && rest.length <= 2) return [rest[0], "models", html`<${ModelPage} key=${rest[0]} name=${rest[0]} tab=${rest[1] ?? ""} missing=${NoPage} />`];
+  if (place === "decisions" && rest[0] && !/^\.\.?$/.test(rest.join("/"))) return ["Decision", "", html`<${Decision} key=${rest.join("/")} id=${rest.join("/")} />`];
   return ["No such page", "", html`<${NoPage} />`];
 }
 
@@ -56,7 +57,7 @@ function useAccess() {
   const version = useKeyVersion();
   useEffect(() => {
     let timer = null;
-    const read = () => api.read("key").then(
+    const read = () => api.poll("key").then(
       (access) => {
         set({ access, error: null });
         live();
@@ -88,6 +89,10 @@ function FindDecision() {
 
 function Top({ entry, mayRead, mayCreate }) {
   const { word, kind, at } = useShared(status);
+  const forget = () => {
+    history.replaceState(null, "", "#/");
+    location.reload(); // drafts, and all else that the key has shown, go with it
+  };
   const link = (name, href, text) => html`<a href=${href} aria-current=${entry === name ? "page" : null}>${text}</a>`;
   return html`
     <a class="skip" href="#main">Skip to content</a>
@@ -100,8 +105,8 @@ function Top({ entry, mayRead, mayCreate }) {
       </nav>
       ${mayRead && html`<${FindDecision} />`}
       <div class="status">
-        ${api.hasKey() && html`<button type="button" class="quiet" onClick=${() => api.useKey(null)}>Forget key</button>`}
-        <span id="status" class="state ${kind}">${at ? `${word} · ${format.clock(at)}` : word}</span>
+        ${api.hasKey() && html`<button type="button" class="quiet" onClick=${forget}>Forget key</button>`}
+        <span id="status" class="state ${kind}">${at ? `${word} ${kind === "ok" ? "·" : "since"} ${format.clock(at)}` : word}</span>
       </div>
     </header>`;
 }

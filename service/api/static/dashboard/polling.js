@@ -5,6 +5,7 @@ import { useEffect, useReducer, useState } from "preact/hooks";
 import * as api from "./api.js";
 
 const EVERY = 2000; // milliseconds between two polls
+const LATE = 4000; // milliseconds without an answer that the page mentions
 export const FINAL = ["key", "refused", "forbidden"]; // errors that another poll does not mend
 
 // A value that components watch.
@@ -32,10 +33,11 @@ export function useShared(shared) {
 
 const WORDS = { key: "Key needed", refused: "Key refused", forbidden: "Not allowed", gone: "Gone", missing: "Gone", busy: "Too many requests", down: "No answer" };
 
+// {word, kind, at}: `at` is the time of the last answer.
 export const status = new Shared({ word: "Loading", kind: "" });
-
 export const live = () => status.set({ word: "Live", kind: "ok", at: new Date() });
-export const failed = (error) => status.set({ word: WORDS[error.kind] ?? "Error", kind: "bad" });
+export const failed = (error) => status.set({ ...status.value, word: WORDS[error.kind] ?? "Error", kind: "bad" });
+const late = () => status.set({ ...status.value, word: "Waiting", kind: "" });
 
 // A number that changes with the key.
 export function useKeyVersion() {
@@ -45,8 +47,8 @@ export function useKeyVersion() {
 }
 
 // Returns the content of an address, the last error, and a function that reads it at once. `isOld` marks the content of
-// the address before, which is shown until this one has answered.
-export function usePoll(address, every = EVERY) {
+// the address before, which is shown until this one has answered. A failed poll is repeated soon, whatever `every` is.
+export function usePoll(address, every = EVERY, read = api.poll) {
   const [state, set] = useState({ body: null, error: null });
   const [turn, refresh] = useReducer((n) => n + 1, 0);
   const version = useKeyVersion();
@@ -56,20 +58,24 @@ export function usePoll(address, every = EVERY) {
     const again = async () => {
       clearTimeout(timer);
       if (document.hidden) return status.set({ word: "Paused", kind: "" });
+      const waiting = setTimeout(late, LATE);
+      let next = every;
       try {
-        const body = await api.poll(address);
+        const body = await read(address);
         if (isOver) return;
         set((old) => (old.body === body && !old.error ? old : { address, body, error: null }));
         live();
       } catch (error) {
         if (isOver) return;
+        next = FINAL.includes(error.kind) ? null : Math.min(every, EVERY);
         if (!(error instanceof api.Refusal)) throw error;
         set((old) => ({ ...old, error }));
         failed(error);
-        if (FINAL.includes(error.kind)) return;
+      } finally {
+        clearTimeout(waiting);
+        clearTimeout(timer);
+        if (!isOver && next !== null) timer = setTimeout(again, next);
       }
-      clearTimeout(timer);
-      timer = setTimeout(again, every);
     };
     again();
     document.addEventListener("visibilitychange", again);

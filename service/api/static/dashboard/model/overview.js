@@ -1,17 +1,20 @@
 // What a model does: what it gains, its reward over time, its labels, and its latest rounds.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import * as api from "../api.js";
 import { Histogram, Legend, RewardChart } from "../parts/charts.js";
 import * as format from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { FirstRequest } from "../parts/snippets.js";
+import { Polled } from "../parts/states.js";
 import { Name, Pair, Right, Section, Table, right } from "../parts/tables.js";
+import { usePoll } from "../polling.js";
 import { Tiles } from "./tiles.js";
 import { Costs, Labels, RuleShares } from "./labels.js";
 
 const LATEST = 15; // rounds in the table
+const ROUNDS_EVERY = 3_600_000; // milliseconds: what is read depends on the number of rounds
 
 export function Overview({ model, statistics }) {
   if (!statistics.predictions && !statistics.rounds) return html`<${Empty} model=${model} />`;
@@ -108,15 +111,13 @@ const Delays = ({ delays }) => html`
 const ROUND_HEADS = ["Round", "Label", { text: "Propensity", term: "The probability with which the label was drawn." }, "Reward", "Outcome", "Context", "Predicted (UTC)"];
 
 function Rounds({ name, total, meaning }) {
-  const [rounds, set] = useState([]);
-  useEffect(() => {
-    let isOver = false;
-    const after = Math.max(0, total - LATEST);
-    api.lines(`${api.modelPath(name, "/rounds")}?after=${after}&limit=${LATEST}`).then((found) => isOver || set(found.reverse()), () => {});
-    return () => { isOver = true; };
-  }, [name, total]);
-  if (!rounds.length) return html`<p class="hint">No rounds yet: a round is a prediction with its feedback.</p>`;
-  return html`<${Table} caption="Latest rounds" heads=${ROUND_HEADS} kind="rounds">${rounds.map((line) => html`<${Round} key=${line.round} line=${line} meaning=${meaning} />`)}<//>`;
+  const { body, error } = usePoll(`${api.modelPath(name, "/rounds")}?after=${Math.max(0, total - LATEST)}&limit=${LATEST}`, ROUNDS_EVERY, api.lines);
+  if (!total) return html`<p class="hint">No rounds yet: a round is a prediction with its feedback.</p>`;
+  return html`
+    <${Polled} body=${body} error=${error}>
+      ${body?.length === 0 && html`<p class="hint">The log no longer has these rounds.</p>`}
+      ${body?.length > 0 && html`<${Table} caption="Latest rounds" heads=${ROUND_HEADS} kind="rounds">${body.toReversed().map((line) => html`<${Round} key=${line.round} line=${line} meaning=${meaning} />`)}<//>`}
+    <//>`;
 }
 
 function Round({ line, meaning }) {

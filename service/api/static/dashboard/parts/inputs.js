@@ -43,9 +43,11 @@ export function objectOrNull(text, field) {
   return value;
 }
 
-// A name that becomes part of an address.
+// Whether a text is a name, which becomes part of an address: browsers take `..` out of addresses, even as %2E%2E.
+export const isName = (text) => NAME.test(text);
+
 export function nameOf(text, field) {
   const name = text.trim();
-  if (!NAME.test(name)) throw new InvalidEntry(field, "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit");
+  if (!isName(name)) throw new InvalidEntry(field, "must be 1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit");
   return name;
 }

@@ -47,7 +47,7 @@ export function Failure({ error }) {
       return html`<${StatePanel} title="Not found"><p>${error.message}</p><${AllModels} /><//>`;
     case "down":
       return html`
-        <${StatePanel} title=${error.status ? "The store does not answer" : "The service does not answer"}>
+        <${StatePanel} title=${error.status === 503 ? "The store does not answer" : "The service does not answer"}>
           <p>The page tries again every few seconds. No acknowledged feedback is lost.</p>
           <p class="problem" role="alert">${error.message}</p>
         <//>`;
