@@ -1,6 +1,9 @@
 """The laws of changes: the page sends the request that it shows, the API has the change, and the page shows it."""
 
+import ast
+import json
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from playwright.sync_api import Locator, expect
 
 from service.schemas.models import Policies
 from tests.browser.site import Site
-from tests.browser.visits import Visit, percent
+from tests.browser.visits import Visit, command_of, percent
 from tests.servers import wait_until
 
 POLICIES = set(Policies.model_fields)
@@ -308,3 +311,71 @@ def test_a_model_is_reset_and_deleted_after_its_name_is_typed(visit: Visit, site
             assert site.ask(f"/models/{name}")["rounds_seen"] == 20
     expect(page.locator("h1")).to_have_text("Models")
     assert site.api.get(f"/models/{name}").status_code == 404
+
+
+HIDDEN = "\x7f\x9b\u200e\u202e\u2066\u2028\ufeff\U000e0041"  # obeyed by terminals, or shown as nothing
+
+
+def hidden_in(text: str) -> set[str]:
+    return {char for char in text if unicodedata.category(char) in {"Cc", "Cf", "Zl", "Zp"}} - {"\n"}
+
+
+def test_code_to_paste_has_no_hidden_characters(visit: Visit, site: Site) -> None:
+    """A command and the code of the first request escape what a terminal obeys or hides, and mean the same."""
+    plan = {"plan": {"type": "string", "values": [HIDDEN], "required": True}}
+    name = site.create("hidden", ["a", "b", HIDDEN], features={"kind": "named", "fields": plan})
+    page = visit.load(f"models/{name}")
+    code = {}
+    for language in ("curl", "Python", "TypeScript"):
+        page.get_by_role("button", name=language, exact=True).click()
+        code[language] = page.get_by_role("region", name=f"The first request in {language}").text_content() or ""
+        assert hidden_in(code[language]) == set()
+    context = {"plan": HIDDEN}
+    assert command_of(code["curl"].partition("\n\n#")[0]).body["context"] == context
+    (shown,) = re.findall(r'predict\("hidden", (.*)\)$', code["Python"], re.MULTILINE)
+    assert json.loads(json.dumps(ast.literal_eval(shown))) == context
+    visit.go(f"models/{name}/settings", name)
+    form = visit.form("Labels")
+    form.get_by_role("checkbox").nth(2).check()
+    form.get_by_role("button", name="Review the change").click()
+    assert hidden_in(page.get_by_role("dialog").locator("pre").text_content() or "") == set()
+    visit.confirm("Apply")
+    assert site.ask(f"/models/{name}")["retired_labels"] == [HIDDEN]
+
+
+def shadow_of(site: Site, name: str) -> str:
+    return str(site.ask(f"/models/{name}/shadows/rival")["learner"]["algorithm"])
+
+
+def test_a_shadow_that_somebody_replaced_is_shown_before_it_is_promoted(visit: Visit, site: Site) -> None:
+    """What is sent is about the shadow that the dialog shows; a name that exists is replaced only after a question."""
+    name = site.create("replaced")
+    path = f"/models/{name}/shadows/rival"
+    site.api.put(path, json={"learner": "squarecb"}).raise_for_status()
+    page = visit.load(f"models/{name}/shadows")
+    dialog, form = page.get_by_role("dialog"), visit.form("Add a shadow")
+    for button, word in (("Promote rival", "Promote"), ("Delete rival", "Delete")):
+        page.get_by_role("button", name=button).click()
+        site.api.put(path, json={"learner": "fastcb" if word == "Promote" else "squarecb"}).raise_for_status()
+        dialog.get_by_role("button", name=word).click()
+        expect(dialog).to_contain_text("Somebody has changed this shadow. Now “rival”")
+        expect(dialog).to_contain_text(f'"algorithm":"{shadow_of(site, name)}"')
+        dialog.get_by_role("button", name="Cancel").click()
+    form.get_by_label("Name").fill("rival")
+    form.get_by_label("Learner").select_option("fastcb")
+    form.get_by_role("button", name="Review").click()
+    expect(dialog).to_contain_text("There is a shadow with this name")
+    site.api.delete(path).raise_for_status()
+    dialog.get_by_role("button", name="Replace").click()
+    expect(dialog).to_contain_text("Somebody has changed this shadow. It is gone.")
+    site.api.put(path, json={"learner": "squarecb"}).raise_for_status()
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog).to_contain_text("There is a shadow with this name")
+    assert shadow_of(site, name) == "squarecb"
+    visit.confirm("Replace")
+    assert shadow_of(site, name) == "fastcb"
+    page.get_by_role("button", name="Promote rival").click()
+    site.api.delete(path).raise_for_status()
+    dialog.get_by_role("button", name="Promote").click()
+    dialog.get_by_role("button", name="Promote").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("the model has no shadow")

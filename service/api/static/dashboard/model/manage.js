@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 
-import { useMay } from "../access.js";
+import { useMay, useNamesHint } from "../access.js";
 import * as api from "../api.js";
-import { Field, Others, Text, errorsOf, useConfirmation } from "../parts/forms.js";
+import { Field, Others, Text, errorsOf, navigation, useConfirmation } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { Section } from "../parts/tables.js";
 import { speak } from "../polling.js";
@@ -28,11 +28,14 @@ export function Manage({ model, reload }) {
     text: "The model forgets what it learned and begins again. Its log stays. Take a snapshot first (History) if you may want to return.",
     request: { method: "POST", path: path("/reset"), body: {}, etag: model.etag },
   });
-  const remove = () => ask({
-    title: `Delete ${model.name}`, word: "Delete", harms: true, name: model.name,
-    text: "The model, its log, its snapshots and its shadows are deleted for ever. Its open predictions no longer accept feedback.",
-    request: { method: "DELETE", path: path(), etag: model.etag },
-  }, null, () => { location.hash = "#/"; });
+  const remove = () => {
+    const go = navigation();
+    ask({
+      title: `Delete ${model.name}`, word: "Delete", harms: true, name: model.name,
+      text: "The model, its log, its snapshots and its shadows are deleted for ever. Its open predictions no longer accept feedback.",
+      request: { method: "DELETE", path: path(), etag: model.etag },
+    }, null, () => go("#/"));
+  };
   return html`
     ${may && html`
       <${Section} id="m-mode" title="Mode">
@@ -60,8 +63,11 @@ export function Manage({ model, reload }) {
 
 function Export({ name }) {
   const [error, fail] = useState(null);
+  const [isBusy, setBusy] = useState(false);
   const path = api.modelPath(name, "/export");
   const save = async () => {
+    fail(null);
+    setBusy(true);
     try {
       const address = URL.createObjectURL(await api.file(path));
       const link = Object.assign(document.createElement("a"), { href: address, download: `${name}.safetensors` });
@@ -71,28 +77,30 @@ function Export({ name }) {
     } catch (refusal) {
       fail(refusal);
     }
+    setBusy(false);
   };
   return html`
     <div class="action">
       <div><strong>Export</strong><p class="hint">A file with the definition and what was learned. New model reads it.</p></div>
-      <button type="button" class="quiet" onClick=${save}>Export</button>
+      <button type="button" class="quiet" disabled=${isBusy} onClick=${save}>${isBusy ? "Exporting…" : "Export"}</button>
     </div>
     <${Others} errors=${errorsOf(error, []).others} />`;
 }
 
 function Clone({ name, ask }) {
+  const names = useNamesHint();
   const [copy, set] = useState("");
   const [error, fail] = useState(null);
   const clone = (event) => {
     event.preventDefault();
     const request = { method: "POST", path: api.modelPath(name, "/clone"), body: { name: copy.trim() } };
-    const open = () => { location.hash = `#/models/${encodeURIComponent(copy.trim())}`; };
-    ask({ title: `Clone ${name}`, word: "Clone", text: "The copy begins with the definition and what was learned, and with an empty log.", request }, fail, open);
+    const go = navigation();
+    ask({ title: `Clone ${name}`, word: "Clone", text: "The copy begins with the definition and what was learned, and with an empty log.", request }, fail, () => go(`#/models/${encodeURIComponent(copy.trim())}`));
   };
   const { found, others } = errorsOf(error, ["name"]);
   return html`
     <form onSubmit=${clone} novalidate>
-      <${Field} id="clone" label="Clone as" hint="The name of the copy." error=${found.name}><${Text} value=${copy} set=${set} maxlength="64" spellcheck=${false} /><//>
+      <${Field} id="clone" label="Clone as" hint="The name of the copy.${names}" error=${found.name}><${Text} value=${copy} set=${set} maxlength="64" spellcheck=${false} /><//>
       <${Others} errors=${others} />
       <p class="row"><button type="submit" class="quiet">Clone</button></p>
     </form>`;

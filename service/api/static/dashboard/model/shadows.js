@@ -44,20 +44,37 @@ function Row({ shadow, metric, most, actions }) {
     </tr>`;
 }
 
+const pathOf = (model, name) => api.modelPath(model.name, `/shadows/${encodeURIComponent(name)}`);
+const described = ({ name, learner, created_at: at, rounds_seen: rounds }) =>
+  `“${name}”, added at ${format.moment(at)} UTC, has the learner ${format.shortened(JSON.stringify(learner), 300)} and has seen ${format.counted(rounds, "round")}.`;
+
+// The plan of a change, `planOf(seen)`, for a shadow that the user saw, or undefined for none. If another one is there just
+// before the request is sent, the user is asked again, because no ETag covers shadows.
+function plan(model, name, seen, planOf) {
+  const changed = async () => {
+    const { shadows } = await api.poll(api.modelPath(model.name, "/shadows"));
+    const now = shadows.find((each) => each.name === name);
+    if (now?.created_at === seen?.created_at) return null;
+    const next = plan(model, name, now, planOf);
+    return { ...next, text: `Somebody has changed this shadow. ${now ? `Now ${described(now)}` : "It is gone."} ${next.text}` };
+  };
+  return { ...planOf(seen), changed };
+}
+
 export function Shadows({ model, statistics, reload }) {
   const may = useMay()("admin");
   const { body, error, refresh } = usePoll(api.modelPath(model.name, "/shadows"), EVERY);
   const again = () => { refresh(); reload(); };
   const [ask, dialog] = useConfirmation(again);
-  const promote = (shadow) => ask({
-    title: `Promote ${shadow.name}`, word: "Promote",
-    text: `From now on, ${shadow.learner.algorithm} answers, with what it learned as a shadow. To return to ${model.learner.algorithm}, roll back to a snapshot that was taken before: take one first (History).`,
-    request: { method: "POST", path: api.modelPath(model.name, "/promote"), body: { shadow: shadow.name }, etag: model.etag },
-  });
-  const remove = (shadow) => ask({
-    title: `Delete the shadow ${shadow.name}`, word: "Delete", harms: true, text: "What it learned is deleted. The model goes on as before.",
-    request: { method: "DELETE", path: api.modelPath(model.name, `/shadows/${encodeURIComponent(shadow.name)}`) },
-  });
+  const promote = (shadow) => ask(plan(model, shadow.name, shadow, (now = shadow) => ({
+    title: `Promote ${now.name}`, word: "Promote",
+    text: `From now on, ${now.learner.algorithm} answers, with what it learned as a shadow. To return to ${model.learner.algorithm}, roll back to a snapshot that was taken before: take one first (History).`,
+    request: { method: "POST", path: api.modelPath(model.name, "/promote"), body: { shadow: now.name }, etag: model.etag },
+  })));
+  const remove = (shadow) => ask(plan(model, shadow.name, shadow, (now = shadow) => ({
+    title: `Delete the shadow ${now.name}`, word: "Delete", harms: true, text: "What it learned is deleted. The model goes on as before.",
+    request: { method: "DELETE", path: pathOf(model, now.name) },
+  })));
   const shadows = body?.shadows ?? [];
   const ends = shadows.flatMap(({ comparison: c }) => (c ? [Math.abs(c.normal_interval.low), Math.abs(c.normal_interval.high)] : []));
   const most = Math.max(0.01, ...ends);
@@ -73,13 +90,13 @@ export function Shadows({ model, statistics, reload }) {
             <//>`
           : html`<p class="hint">No shadows. A shadow is another learner that learns from the same rounds, but never answers, so that you can compare it without risk.</p>`}
       <//>
-      ${may && html`<${NewShadow} model=${model} ask=${ask} done=${again} />`}
+      ${may && html`<${NewShadow} model=${model} shadows=${shadows} ask=${ask} done=${again} />`}
       ${dialog}
     <//>`;
 }
 
-function NewShadow({ model, ask, done }) {
-  const learners = useLearners();
+function NewShadow({ model, shadows, ask, done }) {
+  const { learners, hint } = useLearners();
   const [{ name, algorithm, settings }, setAll] = useState({ name: "", algorithm: "squarecb", settings: "" });
   const [error, fail] = useState(null);
   const set = (key) => (value) => { fail(null); setAll((old) => ({ ...old, [key]: value })); };
@@ -88,8 +105,11 @@ function NewShadow({ model, ask, done }) {
     try {
       const shadow = nameOf(name, "shadow");
       const learner = { ...objectOrNull(settings, "settings"), algorithm };
-      const request = { method: "PUT", path: api.modelPath(model.name, `/shadows/${shadow}`), body: { learner } };
-      ask({ title: `Add the shadow ${shadow}`, word: "Add", text: "It learns from the rounds that the log still has, and from new ones. Answers stay as they are.", request }, fail, done);
+      const request = { method: "PUT", path: pathOf(model, shadow), body: { learner } };
+      const planOf = (old) => (old
+        ? { title: `Replace the shadow ${shadow}`, word: "Replace", harms: true, text: `There is a shadow with this name: ${described(old)} What it learned is deleted, unless the new learner is the same.`, request }
+        : { title: `Add the shadow ${shadow}`, word: "Add", text: "It learns from the rounds that the log still has, and from new ones. Answers stay as they are.", request });
+      ask(plan(model, shadow, shadows.find((each) => each.name === shadow), planOf), fail, done);
     } catch (problem) {
       fail(problem);
     }
@@ -100,7 +120,7 @@ function NewShadow({ model, ask, done }) {
       <h2 id="sh-new">Add a shadow</h2>
       <div class="grid">
         <${Field} id="shadow" label="Name" error=${found.shadow ?? found.name}><${Text} value=${name} set=${set("name")} required maxlength="64" spellcheck=${false} /><//>
-        <${Field} id="algorithm" label="Learner" hint=${learners.find((each) => each.algorithm === algorithm)?.summary} error=${found.learner}>
+        <${Field} id="algorithm" label="Learner" hint=${learners.find((each) => each.algorithm === algorithm)?.summary ?? hint} error=${found.learner}>
           <${Choice} value=${algorithm} set=${set("algorithm")} options=${learners.length ? learners.map((each) => [each.algorithm, each.algorithm]) : [[algorithm, algorithm]]} />
         <//>
         <${Field} id="settings" label="Hyperparameters" hint=${'As JSON, such as {"learning_rate": 16}. Leave empty for the defaults.'} error=${found.settings}><${Area} rows="2" value=${settings} set=${set("settings")} /><//>

@@ -66,7 +66,9 @@ function Judgement({ prediction, model }) {
   const [reward, setReward] = useState("0.5");
   const [truth, setTruth] = useState(labels[0]);
   const [result, show] = useState(null);
+  const [isBusy, setBusy] = useState(false);
   const judge = (bodyOf) => async () => {
+    setBusy(true);
     try {
       const body = bodyOf();
       const { status, round, abstained } = await api.change({ method: "POST", path: "feedback", body: { prediction_id: prediction.prediction_id, ...body } });
@@ -75,19 +77,21 @@ function Judgement({ prediction, model }) {
     } catch (refusal) {
       show(html`<${Others} errors=${errorsOf(refusal, []).others} />`);
     }
+    setBusy(false);
   };
+  const button = (words, bodyOf, kind = "quiet") => html`<button type="button" class=${kind} disabled=${isBusy} onClick=${judge(bodyOf)}>${words}</button>`;
   const [good, bad] = model.reward === "clicks" ? ["Click", "No click"] : ["Correct", "Wrong"];
   return html`
     <div class="row">
-      <button type="button" onClick=${judge(() => ({ correct: true }))}>${good}</button>
-      <button type="button" class="quiet" onClick=${judge(() => ({ correct: false }))}>${bad}</button>
+      ${button(good, () => ({ correct: true }), "")}
+      ${button(bad, () => ({ correct: false }))}
       <label for="reward">or reward</label>
       <${NumberText} id="reward" value=${reward} set=${setReward} />
-      <button type="button" class="quiet" onClick=${judge(() => ({ reward: numberOf(reward, "reward") }))}>Send reward</button>
+      ${button("Send reward", () => ({ reward: numberOf(reward, "reward") }))}
       ${labels.length > 0 && html`
         <label for="truth">or true label</label>
         <${Choice} id="truth" value=${truth} set=${setTruth} options=${labels.map((label) => [label, label])} />
-        <button type="button" class="quiet" onClick=${judge(() => ({ true_label: truth }))}>Send true label</button>`}
+        ${button("Send true label", () => ({ true_label: truth }))}`}
     </div>
-    <div role="status">${result}</div>`;
+    <div role="status">${isBusy ? "Sending…" : result}</div>`;
 }

@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 
-import { useMay } from "../access.js";
+import { useMay, useNamesHint } from "../access.js";
 import * as api from "../api.js";
-import { Area, Choice, Code, Field, NumberText, Others, Radios, Text, errorsOf } from "../parts/forms.js";
+import { Area, Choice, Code, Field, NumberText, Others, Radios, Text, errorsOf, navigation } from "../parts/forms.js";
 import { html } from "../parts/html.js";
 import { nameOf, numberOf } from "../parts/inputs.js";
 import { useLearners } from "../parts/learners.js";
@@ -70,6 +70,7 @@ function commandOf(answers) {
 
 export function Creation() {
   const mayCreate = useMay()("admin");
+  const names = useNamesHint();
   const [answers, setAll] = useState(START);
   const [error, fail] = useState(null);
   const [isBusy, setBusy] = useState(false);
@@ -78,11 +79,12 @@ export function Creation() {
   const { found, others } = errorsOf(error, FIELDS);
   const create = async (event) => {
     event.preventDefault();
+    const go = navigation();
     setBusy(true);
     try {
       const body = definitionOf(answers);
       await api.change({ method: "POST", path: "models", body });
-      location.hash = `#/models/${encodeURIComponent(body.name)}`;
+      go(`#/models/${encodeURIComponent(body.name)}`);
     } catch (refusal) {
       fail(refusal);
       setBusy(false);
@@ -91,7 +93,7 @@ export function Creation() {
   return html`
     <div class="heading"><div><h1>New model</h1><p class="lead">A few questions. The page that follows shows the code for your first request.</p></div></div>
     <form class="panel narrow creation" onSubmit=${create} novalidate>
-      <${Field} id="name" label="What is it called?" hint="1 to 64 letters, digits, dots, hyphens or underscores." error=${found.name}>
+      <${Field} id="name" label="What is it called?" hint="1 to 64 letters, digits, dots, hyphens or underscores.${names}" error=${found.name}>
         <${Text} value=${answers.name} set=${set("name")} maxlength="64" autofocus spellcheck=${false} />
       <//>
       <${Radios} legend="What do you choose?" name="choice" value=${answers.choice} set=${set("choice")} options=${CHOICES} error=${found.actions} />
@@ -113,7 +115,7 @@ export function Creation() {
       <${Learner} value=${answers.learner} set=${set("learner")} error=${found.learner} />
       <details><summary>The request</summary><${Code} text=${commandOf(answers)} label="The request as a command" /></details>
       <${Others} errors=${others} />
-      <p class="row"><button type="submit" disabled=${isBusy}>Create model</button></p>
+      <p class="row"><button type="submit" disabled=${isBusy}>${isBusy ? "Creating…" : "Create model"}</button></p>
     </form>
     <${Import} />`;
 }
@@ -123,24 +125,29 @@ function Import() {
   const [name, set] = useState("");
   const [file, choose] = useState(null);
   const [error, fail] = useState(null);
+  const [isBusy, setBusy] = useState(false);
+  const names = useNamesHint();
   const submit = async (event) => {
     event.preventDefault();
+    const go = navigation();
+    setBusy(true);
     try {
       const created = nameOf(name, "name");
       await api.change({ method: "POST", path: api.modelPath(created, "/import"), file });
-      location.hash = `#/models/${created}`;
+      go(`#/models/${created}`);
     } catch (refusal) {
       fail(refusal);
     }
+    setBusy(false);
   };
   const { found, others } = errorsOf(error, ["name"]);
   return html`
     <form class="panel narrow" onSubmit=${submit} aria-labelledby="import" novalidate>
       <h2 id="import">Or import a model</h2>
-      <${Field} id="import-name" label="Name of the new model" error=${found.name}><${Text} value=${name} set=${set} maxlength="64" spellcheck=${false} /><//>
+      <${Field} id="import-name" label="Name of the new model" hint=${names.trim()} error=${found.name}><${Text} value=${name} set=${set} maxlength="64" spellcheck=${false} /><//>
       <${Field} id="file" label="File of an export"><input type="file" onChange=${(event) => choose(event.target.files[0] ?? null)} /><//>
       <${Others} errors=${others} />
-      <p class="row"><button type="submit" class="quiet" disabled=${!file || !name.trim()}>Import</button></p>
+      <p class="row"><button type="submit" class="quiet" disabled=${isBusy || !file || !name.trim()}>${isBusy ? "Importing…" : "Import"}</button></p>
     </form>`;
 }
 
@@ -155,13 +162,13 @@ const Late = ({ answers, set, error }) => html`
 
 // The learner, which few need to choose.
 function Learner({ value, set, error }) {
-  const learners = useLearners();
+  const { learners, hint } = useLearners();
   const options = [["", "The recommended one"], ...learners.map(({ algorithm }) => [algorithm, algorithm])];
   const summary = learners.find((each) => each.algorithm === value)?.summary;
   return html`
     <details open=${Boolean(error)}>
       <summary>Another learner</summary>
-      <${Field} id="learner" label="Learner" hint=${summary ?? "The recommended learner needs no tuning."} error=${error}>
+      <${Field} id="learner" label="Learner" hint=${summary ?? (value ? hint : `The recommended learner needs no tuning. ${hint}`)} error=${error}>
         <${Choice} value=${value} set=${set} options=${options} />
       <//>
     </details>`;

@@ -92,9 +92,11 @@ function Advice({ error, reload }) {
   }
 }
 
-// Asks before a request is sent. `plan` is {title, text, request, word?, name?, harms?}: `name` must be typed first.
-// Calls `done` with the answer. An error of a field goes to `refuse`, others stay in the dialog.
-function Confirmation({ plan, done, refuse, reload, close }) {
+// Asks before a request is sent. A plan is {title, text, request, word?, name?, harms?, changed?}: `name` must be typed
+// first, and `changed()` returns another plan to ask about if what the user saw is no longer there. Calls `done` with the
+// answer. An error of a field goes to `refuse`, others stay in the dialog, which cannot be left while it sends.
+function Confirmation({ plan: first, done, refuse, reload, close }) {
+  const [plan, ask] = useState(first);
   const dialog = useRef(null);
   const [typed, type] = useState("");
   const [error, fail] = useState(null);
@@ -108,23 +110,26 @@ function Confirmation({ plan, done, refuse, reload, close }) {
     event.preventDefault();
     setBusy(true);
     try {
+      const other = error?.kind !== "down" && (await plan.changed?.()); // what was perhaps done is only sent again
+      if (other) return ask(other);
       const answer = await api.change(plan.request);
       speak(`Done: ${plan.title}.`);
       close();
-      await done?.(answer);
+      done?.(answer);
     } catch (refusal) {
-      setBusy(false);
       if (!(refusal instanceof api.Refusal)) throw refusal;
       if (refuse && refusal.status < 500 && refusal.kind === "error" && refusal.problem?.field) {
         close();
         return refuse(refusal);
       }
       fail(refusal);
+    } finally {
+      setBusy(false);
     }
   };
   const again = () => { reload?.(); close(); };
   return html`
-    <dialog ref=${dialog} aria-labelledby="plan-title" onCancel=${close} onClose=${close}>
+    <dialog ref=${dialog} aria-labelledby="plan-title" onCancel=${(event) => isBusy && event.preventDefault()} onClose=${() => (isBusy ? dialog.current.showModal() : close())}>
       <h2 id="plan-title">${plan.title}</h2>
       <p>${plan.text}</p>
       <p class="hint">The page sends this request:</p>
@@ -133,11 +138,18 @@ function Confirmation({ plan, done, refuse, reload, close }) {
       <form onSubmit=${send}>
         ${plan.name && html`<${Field} id="typed" label=${html`Type <strong>${plan.name}</strong> to confirm`}><${Text} value=${typed} set=${type} spellcheck=${false} /><//>`}
         <div class="row end">
-          <button type="button" class="quiet" onClick=${close}>Cancel</button>
-          <button type="submit" class=${plan.harms ? "harm" : ""} disabled=${isBusy || Boolean(plan.name && typed !== plan.name)}>${plan.word ?? "Apply"}</button>
+          <button type="button" class="quiet" disabled=${isBusy} onClick=${close}>Cancel</button>
+          <button type="submit" class=${plan.harms ? "harm" : ""} disabled=${isBusy || Boolean(plan.name && typed !== plan.name)}>${isBusy ? "Sending…" : plan.word ?? "Apply"}</button>
         </div>
+        <p class="unseen" role="status">${isBusy && "The request is being sent."}</p>
       </form>
     </dialog>`;
+}
+
+// Returns a function that goes to an address, unless the user has left this one in the meantime.
+export function navigation() {
+  const here = location.hash;
+  return (hash) => { if (location.hash === here) location.hash = hash; };
 }
 
 // A hook for pages that ask: returns a function that opens the dialog for a plan, and the dialog to show.

@@ -1,14 +1,12 @@
 // The learners that the service has.
 
-import { useEffect, useState } from "preact/hooks";
+import { usePoll } from "../polling.js";
 
-import * as api from "../api.js";
-import { useKeyVersion } from "../polling.js";
+const EVERY = 3_600_000; // milliseconds
 
-// Returns their descriptions, none until they are read.
+// Returns their descriptions, and what to say while there are none.
 export function useLearners() {
-  const [learners, set] = useState([]);
-  const version = useKeyVersion();
-  useEffect(() => { api.read("learners").then(({ learners: found }) => set(found), () => {}); }, [version]);
-  return learners;
+  const { body, error } = usePoll("learners", EVERY);
+  const hint = body ? "" : error ? `The other learners cannot be read. ${error.message}` : "Loading the other learners…";
+  return { learners: body?.learners ?? [], hint };
 }
