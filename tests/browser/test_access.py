@@ -32,7 +32,7 @@ def test_the_key_is_asked_for_and_kept_in_memory_only(visit: Visit, site: Site) 
 
 
 def test_a_forgotten_key_leaves_nothing_behind(visit: Visit, site: Site) -> None:
-    """Neither the address, nor what screen readers hear, nor an entry is there for whoever uses the page next."""
+    """Neither the address, nor what screen readers hear, nor an entry is there for the next user of the page."""
     name = site.create("private")
     page = visit.load(f"models/{name}/settings")
     expect(page.locator("#live")).to_contain_text(name)

@@ -83,7 +83,7 @@ def test_a_change_whose_answer_is_cut_can_be_sent_again(visit: Visit, site: Site
 
 
 def test_a_dialog_stays_until_its_request_is_answered(visit: Visit, site: Site) -> None:
-    """Neither Cancel nor Escape leaves it meanwhile, and its failure is shown."""
+    """Neither Cancel nor Escape leaves it before that, and its failure is shown."""
     name = site.create("patient")
     page = visit.load(f"models/{name}/manage")
     held = hold(page, f"**/models/{name}", "PATCH")
