@@ -27,7 +27,8 @@ export class WagerProvider extends OFREPProvider {
     if (this.latest.size > mostUsers) this.latest.delete(this.latest.keys().next().value);
   }
 
-  /** The value of an event is the reward, from 0 to 1; without a value, the reward is 1. */
+  /** The value of an event is the reward, from 0 to 1; without a value, the reward is 1. A prediction has one reward:
+   * that of its first event. */
   track(event, context, { value = 1 } = {}) {
     const place = JSON.stringify([this.flags[event], context.targetingKey]);
     const predictionId = this.latest.get(place);
@@ -35,9 +36,13 @@ export class WagerProvider extends OFREPProvider {
     this.latest.delete(place);
     const body = JSON.stringify({ prediction_id: predictionId, reward: value });
     const headers = [...this.headers, ["Content-Type", "application/json"]];
-    const sent = fetch(`${this.baseUrl}/feedback`, { method: "POST", headers, body }).then(accepted);
+    const sent = fetch(`${this.baseUrl}/feedback`, { method: "POST", headers, body }).then(counted);
     this.sent = Promise.all([this.sent, sent]);
   }
+}
+
+async function counted(response) {
+  if (response.status !== 409) await accepted(response); // an earlier event gave the prediction another reward
 }
 
 async function accepted(response) {

@@ -11,6 +11,7 @@ import os
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
+from http import HTTPStatus
 from urllib.parse import urljoin
 from uuid import uuid4
 
@@ -49,7 +50,10 @@ class WagerProvider(OFREPProvider):
         evaluation_context: EvaluationContext | None = None,
         tracking_event_details: TrackingEventDetails | None = None,
     ) -> None:
-        """Send feedback for an event. Without a noted prediction, do nothing; raise HTTPError if it is refused."""
+        """Send feedback for an event. Without a noted prediction, do nothing; raise HTTPError if it is refused.
+
+        A prediction has one reward: that of its first event.
+        """
         flag = self._events.get(tracking_event_name)
         context = evaluation_context or EvaluationContext()
         prediction = self._latest.ids.pop((flag, context.targeting_key), None)
@@ -62,7 +66,8 @@ class WagerProvider(OFREPProvider):
             headers=self._headers,
             timeout=self.timeout,
         )
-        sent.raise_for_status()
+        if sent.status_code != HTTPStatus.CONFLICT:  # an earlier event gave the prediction another reward
+            sent.raise_for_status()
 
 
 class _Latest(Hook):

@@ -16,6 +16,8 @@ def why_no_flag(definition: ModelDefinition, learner: AnyLearner) -> str | None:
         return "the model has actions, which an evaluation cannot bring"
     if learner.answer in ("label-set", "ranking"):
         return "the model answers several labels at once, but a flag has one value"
+    if definition.holdout is not None and definition.holdout.policy == "baseline":
+        return "the model's holdout answers the client's own choice, which an evaluation cannot send"
     if definition.features.kind not in ("none", "named"):
         return f"the model has {definition.features.kind} features, but the context of an evaluation has named ones"
     return None

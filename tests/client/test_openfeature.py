@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from openfeature.contrib.provider.ofrep import OFREPProvider
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import Reason
+from openfeature.track import TrackingEventDetails
+from requests import HTTPError
 
 from tests.service import wager as server
 from wager_client import Wager
@@ -134,6 +137,21 @@ def test_the_example_of_python_learns(running: server.Wager) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert quarters(done.stdout)[-1] > 80.0
+
+
+def test_the_example_of_python_keeps_the_first_reward(running: server.Wager, wager: Wager, flag: str) -> None:
+    provider = runpy.run_path(str(EXAMPLES / "flags.py"))["WagerProvider"](running.url, {"read": flag})
+    api.set_provider(provider)
+    client, context = api.get_client(), EvaluationContext("user", {"country": "FR"})
+    for reward in (1.0, 0.0):
+        shown = client.get_object_details(flag, {}, context).flag_metadata["predictionId"]
+        client.track("read", context, TrackingEventDetails(value=reward))
+    assert wager.feedback(str(shown), reward=1.0).status == "duplicate"
+    client.get_object_details(flag, {}, context)
+    with pytest.raises(HTTPError):
+        client.track("read", context, TrackingEventDetails(value=2.0))
+    api.shutdown()
+    provider.session.close()
 
 
 def test_the_example_of_node_learns(running: server.Wager) -> None:

@@ -19,8 +19,7 @@ from service.rounds.flags import Flags, read_context
 from service.schemas.ofrep import BulkEvaluation, Evaluation, EvaluationFailure, EvaluationRequest
 
 _ERRORS = responses(
-    *(*errors.WRITING_ERRORS, *errors.CONTEXT_ERRORS, errors.BaselineNeededError, errors.LearnerFailedError),
-    errors.LearnerNotReadyError,
+    *(*errors.WRITING_ERRORS, *errors.CONTEXT_ERRORS, errors.LearnerFailedError, errors.LearnerNotReadyError),
     errors.OpenPredictionsFullError,
 )
 _Key = Annotated[str, Path(description="The flag: the name of a model.")]
