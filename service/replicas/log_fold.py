@@ -129,11 +129,10 @@ class LogFold(ABC):
             tail = None
         tail = tail or await self._read_tail()
         target = tail.round_count, tail.change_count
-        await self._take(tail)
-        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may be newer than the tail
+        # A loaded state may be newer than the tail, and the mark of its last entry is known only from another tail.
+        while not await self._take(tail) or self._lacks(*target) or self.round_count > tail.round_count:
             tail = await self._read_tail()
             target = min(target[0], tail.round_count), min(target[1], tail.change_count)
-            await self._take(tail)
 
     def _lacks(self, rounds: int, changes: int) -> bool:
         return self.round_count < rounds or self.change_count < changes
@@ -142,8 +141,12 @@ class LogFold(ABC):
         """Read the tail from the last folded entry on. Its mark shows whether the log is still the same."""
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
-    async def _take(self, tail: Tail) -> None:
-        """Fold a tail. Load the snapshot instead if folded rounds differ or are damaged, or the next entry is gone."""
+    async def _take(self, tail: Tail) -> bool:
+        """Fold a tail; return False if a stored state was loaded instead.
+
+        That happens if folded rounds differ or are damaged, or if the next entry is gone.
+        """
+        loads = self._loads
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
         is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
@@ -154,6 +157,7 @@ class LogFold(ABC):
             await self._load()
         else:
             await self._fold_all(*news_in(tail, self._position))
+        return self._loads == loads
 
     @property
     def _position(self) -> Position:

@@ -1,7 +1,7 @@
 """The laws of a replica: however it reaches a round, its state is the sequential fold, to the bit."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
@@ -213,6 +213,34 @@ async def test_a_log_that_lost_rounds_and_was_trimmed_is_followed(
         client.xtrim(keys.log(*model.key), minid=f"{first}-0", approximate=False)
     assert replica.round_count == 6
     assert await caught_up(replica) == expected
+
+
+async def test_a_log_that_lost_rounds_twice_is_followed(store: RedisStore, store_url: str, name: str) -> None:
+    """The first loss leaves a snapshot that ends with the log, so a worker folds nothing after it."""
+    model = await make_model(store, name)
+    replica, other = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
+    named = keys.model(name), keys.log(*model.key), keys.snapshot(*model.key)
+    with raw(store_url) as client:
+
+        def restore(dumped: Sequence[Any]) -> None:
+            client.delete(*named)
+            for key, value in zip(named, dumped, strict=True):
+                if value is not None:
+                    client.restore(key, 0, value)
+
+        await play(store, model, 4)
+        after_four = [client.dump(key) for key in named]
+        await play(store, model, 2, seed=2)
+        await caught_up(other)
+        await other.snapshot()
+        after_six = [client.dump(key) for key in named]
+        await play(store, model, 2, seed=3, now=START + 9.0)
+        await caught_up(replica)
+        restore(after_six)
+        await caught_up(replica)
+        restore(after_four)
+        await play(store, model, 4, seed=4, now=START + 18.0)
+    assert await caught_up(replica) == await caught_up(Replica(model, store, COMPUTE))
 
 
 async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
