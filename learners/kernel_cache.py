@@ -9,7 +9,8 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,12 +22,30 @@ _WITHOUT_KERNELS = ("__main__.py", "compilation.py", "field_docstrings.py", "ker
 """Files whose edits must not recompile anything."""
 
 
-def _root() -> Path:
+def _places() -> Iterator[Path]:
+    """Yield the folders that may have the cache, the preferred one first."""
     if given := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(given)
-    if os.access(_HERE, os.W_OK):
-        return _HERE / "__pycache__"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wager"
+        yield Path(given)
+    yield _HERE / "__pycache__"
+    with contextlib.suppress(RuntimeError):  # no home
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wager"
+    temporary = Path(tempfile.gettempdir()) / f"wager-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        temporary.mkdir(0o700, exist_ok=True)
+        if temporary.lstat().st_uid == os.getuid():  # the machine code in another user's folder could be anything
+            yield temporary
+
+
+def _is_writable(place: Path) -> bool:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(place, os.W_OK)
+
+
+ROOT = next(filter(_is_writable, _places()), None)
+"""The folder with the caches of all versions of the sources; None if none can be written."""
 
 
 def _folder_of(sources: Iterable[Path]) -> Path:
@@ -34,7 +53,7 @@ def _folder_of(sources: Iterable[Path]) -> Path:
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.read_bytes())
-    return _root() / f"kernels-{digest.hexdigest()[:16]}"
+    return (ROOT or _HERE / "__pycache__") / f"kernels-{digest.hexdigest()[:16]}"
 
 
 def is_dependent(folder: str) -> bool:

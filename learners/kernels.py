@@ -1,10 +1,13 @@
 """Compiles hot loops, accesses rows of contexts and eligible labels, and dispatches to any learner's kernels."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numba.extending
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 
 from learners import kernel_cache
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
@@ -29,12 +32,24 @@ def compiled_sum(function: FunctionT) -> FunctionT:
     return _compiled(function, {"contract", "reassoc"})
 
 
+class _Cache(FunctionCache):
+    """Stores machine code while there is room for it; each process compiles for itself what is not stored."""
+
+    def save_overload(self, *code: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(*code)  # type: ignore[no-untyped-call]
+
+
 def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
     is_dependent = any(map(kernel_cache.is_dependent, function.__module__.split(".")[1:2]))
     folder = kernel_cache.DEPENDENT_FOLDER if is_dependent else kernel_cache.FOLDER
     numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    kernel: Any = numba.njit(nogil=True, fastmath=fastmath, error_model="numpy")(function)
+    if kernel_cache.ROOT is not None and isinstance(kernel, Dispatcher):  # it is the function if numba is off
+        # numba has no public way to name a cache.
+        kernel._cache = _Cache(function)  # type: ignore[attr-defined, no-untyped-call]  # noqa: SLF001
     # The result has the type of the function, so that mypy checks callers against its signature.
-    return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
+    return cast(FunctionT, kernel)
 
 
 @compiled

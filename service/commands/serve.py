@@ -131,6 +131,8 @@ def _listen(settings: "Settings") -> socket.socket:
 def _compiler() -> Iterator[None]:
     """Compile the learners' kernels in another process, unless the cache has all of them or a process is at it."""
     if kernel_cache.is_compiled(kernel_cache.ALL) or (lock := kernel_cache.lock()) is None:
+        if kernel_cache.ROOT is None:
+            typer.echo("No folder can store compiled learners, so every worker compiles them. Set NUMBA_CACHE_DIR.")
         yield
         return
     typer.echo("Compiling the learners for this machine, once. The first prediction waits for its learner.")
@@ -138,7 +140,9 @@ def _compiler() -> Iterator[None]:
     paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)  # noqa: PTH100 - "" is the working directory
     environment = os.environ | {"PYTHONPATH": paths}
     # In another process group, because a Ctrl-C in the terminal must not reach it.
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, pass_fds=[lock], process_group=0)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=environment, cwd="/", pass_fds=[lock], process_group=0
+    )
     os.close(lock)
     try:
         yield
