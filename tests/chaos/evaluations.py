@@ -53,7 +53,7 @@ class Evaluations(Recorder):
     model = MODEL
     policies: ClassVar[dict[str, Any]] = {
         "learner": {"algorithm": "fastcb"},
-        "features": {"kind": "named"},
+        "features": {"kind": "named", "size": 64},  # small, because every change adds a label
         "ofrep": {"bulk": True, "sticky_seconds": SPAN},
     }
     count = 3
