@@ -20,6 +20,7 @@ from benchmarks.measurements import (
     simulation,
     standstill,
     startup,
+    tenants,
     vectors,
 )
 from benchmarks.peers import contest
@@ -53,6 +54,7 @@ SECTIONS = {
     ),
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
+    "tenants": Section("Tenants", tenants.rows, partial(tenants.rows, seconds=1.0, turns=2)),
     "balancing": Section("Models balanced by name", balancing.rows),
     "many": Section("Ten thousand models", many.rows, partial(many.rows, models=200, active=50, n=1_000)),
     "history": Section(

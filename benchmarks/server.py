@@ -79,6 +79,7 @@ def running(
     appendfsync: AppendFsync = "everysec",
     snapshot_age: float | None = None,
     launcher: Sequence[str] = _LAUNCHER,
+    **settings: str,
 ) -> Iterator[Server]:
     """Run workers on a fresh embedded store; stop all of them at the end.
 
@@ -87,9 +88,10 @@ def running(
         appendfsync: setting of the store.
         snapshot_age: `SNAPSHOT_AGE` of the workers; None keeps the service's.
         launcher: module that runs a worker, and its arguments before the port.
+        settings: further environment of the workers.
     """
     with _store(appendfsync) as store, contextlib.ExitStack() as stack:
-        environment = _environment(store.url)
+        environment = _environment(store.url) | settings
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
         started = [stack.enter_context(_launched(launcher, environment)) for _ in range(workers)]
