@@ -18,6 +18,8 @@ from service.store.capabilities import ModelTable
 _log = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 60.0  # for which a worker follows a key after its last request
+_MINUTE = 60.0
+_AT_ONCE = 0.1  # of the processor time of a minute
 
 
 class _Use:
@@ -57,9 +59,9 @@ class UsageMeter:
         now, budgets = self._now(), caller.budgets
         use = self._uses.setdefault(caller.key_id, _Use(caller))
         use.caller, use.asked_at = caller, now
-        if budgets.compute_seconds is not None and _spent(use, now) >= budgets.compute_seconds:
-            detail = f"the API key has used its {budgets.compute_seconds:g} s of processor time for this minute"
-            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, use.resets_at - now)))
+        if budgets.compute_seconds is not None and (wait := _wait(use, budgets.compute_seconds, now)) > 0.0:
+            detail = f"the API key may use {budgets.compute_seconds:g} s of processor time a minute, at an even pace"
+            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, wait)))
         if scope == "predict" and budgets.open_bytes is not None:
             if use.open_bytes is None:
                 use.open_bytes = await self._open_bytes(caller)
@@ -126,6 +128,13 @@ class UsageMeter:
         return [name for name in await self._models.list_names(-1, caller.names.prefix) if name in caller.names]
 
 
-def _spent(use: _Use, now: float) -> float:
-    """Return the seconds of processor time in the current minute, as far as this worker knows."""
-    return use.unreported + (use.reported if now < use.resets_at else 0.0)
+def _wait(use: _Use, budget: float, now: float) -> float:
+    """Return the seconds until a key may use more processor time; not positive if it may now.
+
+    It may use a tenth of its minute at once and the rest evenly, so that it never occupies the workers for long.
+    """
+    left = max(use.resets_at - now, 0.0)  # of the current minute
+    spent = use.unreported + (use.reported if left else 0.0)  # as far as this worker knows
+    if spent >= budget:
+        return left or _MINUTE
+    return (spent / budget - _AT_ONCE) * _MINUTE - (_MINUTE - left if left else 0.0)

@@ -174,11 +174,12 @@ async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, 
 # --- processor time
 
 
-async def test_the_processor_time_of_all_workers_stops_a_key_until_its_minute_ends(
+async def test_the_processor_time_of_all_workers_holds_a_key_to_an_even_pace(
     store: RedisStore, admin: KeyAdmin
 ) -> None:
+    """A key may use a tenth of its minute at once."""
     meters = Meters(store)
-    key, other = [await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0}) for _ in range(2)]
+    key, other = [await admin.create("t", ["read"], "*", None, {"compute_seconds": 20.0}) for _ in range(2)]
     caller, neighbour = await caller_of(admin, key), await caller_of(admin, other)
     for each in meters.both:
         await each.check(caller, "read")
@@ -186,17 +187,24 @@ async def test_the_processor_time_of_all_workers_stops_a_key_until_its_minute_en
     meters.both[0].charge("unknown", 100.0)
     await meters.run(caller)
     await meters.run(caller)
-    meters.both[0].charge(key.id, 0.3)
+    meters.both[0].charge(key.id, 10.2)
     with pytest.raises(ComputeSpentError) as refused:  # at once where it was spent
         await meters.both[0].check(caller, "feedback")
-    assert 0 < (refused.value.retry_after or 0) <= MINUTE
+    assert 20 <= (refused.value.retry_after or 0) <= 30  # 12 of 20 s are used: half a minute's pace after the tenth
     await meters.both[1].check(caller, "read")  # elsewhere after a second
     await meters.run(caller)
     for each in meters.both:
         with pytest.raises(ComputeSpentError):
             await each.check(caller, "read")
         await each.check(neighbour, "read")
-    assert sum(seconds for _, seconds in meters.noted) == pytest.approx(2.1)
+    assert sum(seconds for _, seconds in meters.noted) == pytest.approx(12.0)
+    meters.clock.now += MINUTE / 2 + 1
+    for each in meters.both:
+        await each.check(caller, "read")
+        each.charge(key.id, 5.0)
+    await meters.run(caller)
+    with pytest.raises(ComputeSpentError):  # the whole minute
+        await meters.both[0].check(caller, "read")
     meters.clock.now += MINUTE
     for each in meters.both:
         await each.check(caller, "read")
