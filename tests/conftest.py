@@ -136,7 +136,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="session")
 def small_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start three primaries with one replica each."""
-    with cluster(tmp_path_factory.mktemp("cluster")) as running:
+    with cluster(tmp_path_factory.mktemp("cluster"), node_timeout_ms=15_000) as running:
         yield running
 
 
