@@ -52,11 +52,11 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
-# One process more than cores, because some tests wait; each has one thread for linear algebra.
+# Two processes more than cores, because many tests wait; each has one thread for linear algebra.
 # Bytecode is kept even where the environment forbids it: tests start hundreds of processes.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
-test: PROCESSES = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+test: PROCESSES = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 test: $(VENV)/.bench $(VENV)/.kernels $(if $(NPM),$(TYPESCRIPT)/dist/index.js $(OPENFEATURE)/node_modules/.installed)
 	$(PY) -m pytest --numprocesses $(PROCESSES) --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev

@@ -21,7 +21,7 @@ _LONGEST = 600.0  # seconds
 _GREEN, _RED = 0, 1  # exit codes of pytest
 _BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 # Kernels run as plain Python, because compiling them takes far longer. Compiled ones carry on with inf and nan.
-_OPTIONS = ["-q", "-x", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+_OPTIONS = ["-q", "-x", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-m", ""]
 _OPTIONS += [f"-Wignore:{what} encountered in scalar:RuntimeWarning" for what in ("overflow", "invalid value")]
 _PLAIN = {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", "OPENBLAS_NUM_THREADS": "1"}
 

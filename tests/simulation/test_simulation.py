@@ -28,7 +28,7 @@ def _simulate(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProc
     return _run("tests.simulation", *arguments, hash_seed=hash_seed)
 
 
-@pytest.mark.parametrize("seed", [1000, 2000, pytest.param(3000, marks=pytest.mark.slow), 4000])
+@pytest.mark.parametrize("seed", [1000, 2000, *(pytest.param(each, marks=pytest.mark.slow) for each in (3000, 4000))])
 def test_simulated_runs_break_no_promise(seed: int) -> None:
     """Run several seeds, half of them with a replica. Deliberate errors in the protocol fail this law."""
     done = _simulate("--seed", str(seed), "--steps", "8000", "--total", str(TOTAL), "--no-plan")
@@ -48,7 +48,8 @@ def test_a_seed_repeats_its_history() -> None:
 @pytest.mark.parametrize(
     ("name", "operations"),
     [
-        ("rounds", ["predict 1", "feedback", "duplicate", "label change"]),
+        pytest.param("rounds", ["predict 1", "feedback", "duplicate", "label change"], marks=pytest.mark.slow),
+        ("rounds", ["predict 1", "feedback", "duplicate"]),
         ("rounds", ["predict 1", "feedback", "contradiction"]),
         ("commits", ["predict 1", "predict 2", "predict 3", "feedback", "feedback 2"]),
         ("activation", ["predict 1", "feedback", "activation", "contradiction"]),
