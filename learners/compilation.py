@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 
-from learners import kernel_cache
+from learners import kernel_cache, kernels
 from learners.warming import Call, parts
 
 _MOST_PROCESSES = 4  # each takes 0.7 GB
@@ -37,7 +37,8 @@ def compile_kernels(*, beside_service: bool) -> None:
     else:
         _compile_together(others, min(multiprocessing.cpu_count(), _MOST_PROCESSES))
         _compile_together([first, *others], 1)  # adds cache entries that were lost to concurrent writes
-    kernel_cache.note_compiled(kernel_cache.ALL)
+    if all(map(kernel_cache.is_compiled, _parts())):
+        kernel_cache.note_compiled(kernel_cache.ALL)
 
 
 @cache
@@ -50,8 +51,8 @@ def _compile_together(names: list[str], processes: int) -> None:
     places = [(name, i) for name in names for i in range(len(_parts()[name]))]
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context(_START), _end_with_parent) as pool:
-            list(pool.map(_compile_one, *zip(*places, strict=True)))
-            for name in names:
+            are_stored = list(pool.map(_compile_one, *zip(*places, strict=True)))
+            for name in names if all(are_stored) else ():
                 kernel_cache.note_compiled(name)
     except BrokenProcessPool:  # one was killed, perhaps for lack of memory
         for name in names:
@@ -71,15 +72,16 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _compile_one(part: str, place: int) -> None:
+def _compile_one(part: str, place: int) -> bool:
+    """Compile the kernels of a call; return whether all that this process has compiled is stored."""
     gc.set_threshold(100_000, 50, 100)  # compilation creates many objects that last: a sixth of the time
     _parts()[part][place]()
+    return not kernels.unstored
 
 
 def _compile(part: str) -> None:
-    for place in range(len(_parts()[part])):
-        _compile_one(part, place)
-    kernel_cache.note_compiled(part)
+    if all([_compile_one(part, place) for place in range(len(_parts()[part]))]):
+        kernel_cache.note_compiled(part)
 
 
 def _asked_for_first(names: list[str]) -> Iterator[str]:

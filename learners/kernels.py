@@ -1,6 +1,5 @@
 """Compiles hot loops, accesses rows of contexts and eligible labels, and dispatches to any learner's kernels."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -32,12 +31,18 @@ def compiled_sum(function: FunctionT) -> FunctionT:
     return _compiled(function, {"contract", "reassoc"})
 
 
+unstored: list[OSError] = []
+"""Why machine code could not be stored, for each kernel that this process must compile again after its next start."""
+
+
 class _Cache(FunctionCache):
     """Stores machine code while there is room for it; each process compiles for itself what is not stored."""
 
     def save_overload(self, *code: Any) -> None:
-        with contextlib.suppress(OSError):
+        try:
             super().save_overload(*code)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            unstored.append(error)
 
 
 def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:

@@ -12,13 +12,12 @@ from collections.abc import Callable
 
 from service.access.keys import Caller, Scope
 from service.errors import ComputeSpentError, OpenBytesSpentError, StoreError
-from service.store.access_tables import UsageCounter
+from service.store.access_tables import MINUTE, UsageCounter
 from service.store.capabilities import ModelTable
 
 _log = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 60.0  # for which a worker follows a key after its last request
-_MINUTE = 60.0
 _AT_ONCE = 0.1  # of the processor time of a minute
 
 
@@ -136,5 +135,5 @@ def _wait(use: _Use, budget: float, now: float) -> float:
     left = max(use.resets_at - now, 0.0)  # of the current minute
     spent = use.unreported + (use.reported if left else 0.0)  # as far as this worker knows
     if spent >= budget:
-        return left or _MINUTE
-    return (spent / budget - _AT_ONCE) * _MINUTE - (_MINUTE - left if left else 0.0)
+        return left or MINUTE
+    return (spent / budget - _AT_ONCE) * MINUTE - (MINUTE - left if left else 0.0)

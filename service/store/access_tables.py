@@ -101,7 +101,7 @@ class ApiKeyTable:
 
 
 _COUNT = (resources.files("service.store") / "lua" / "count_usage.lua").read_text()
-_MINUTE = 60
+MINUTE = 60  # seconds, of a budget of processor time
 
 
 class UsageCounters:
@@ -132,7 +132,7 @@ class UsageCounters:
         """Add processor time that a key has used; return all of the current minute. 0 seconds only read it."""
         microseconds = round(seconds * 1e6)
         counter = f"{keys.RATE_LIMITS}:compute:{key_id}"
-        used, left_of_it = await self._command("EVAL", _COUNT, 1, counter, _MINUTE, microseconds)
+        used, left_of_it = await self._command("EVAL", _COUNT, 1, counter, MINUTE, microseconds)
         return Spent(used / 1e6, max(left_of_it, 0) / 1000)
 
     async def open_bytes(self, key_id: str) -> int | None:

@@ -22,12 +22,24 @@ print(narrow(np.array([[False, True, True]]), 0, numbers), numbers[0], narrow.st
 print(kernel_cache.ROOT)
 """
 
-NO_ROOM = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+COMPILE = """
+from learners import compilation, kernel_cache
+import numpy as np
+from learners.kernels import narrow
+numbers = np.array([1.0, 2.0, 3.0])
+call = lambda: narrow(np.array([[False, True, True]]), 0, numbers)
+compilation.parts = lambda: {"first": [call], "second": [call]}
+compilation.compile_kernels(beside_service=True)
+print([kernel_cache.is_compiled(part) for part in ("first", "second", kernel_cache.ALL)])
+"""
+
+NO_ROOM = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # bytes: enough for a semaphore
 
 
 def printed(program: str, **environment: str | Path) -> list[str]:
     """Run a program, and return the words that it prints."""
     variables = {name: str(value) for name, value in environment.items()}
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"  # Python keeps truncated bytecode if there is no room
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -39,6 +51,13 @@ def test_a_kernel_runs_without_room_for_its_code(tmp_path: Path) -> None:
     for program in (NO_ROOM + NARROW, NARROW):  # the second shows that the first stored nothing
         assert printed(program, **paths) == ["2", "2.0", "0", str(tmp_path)]
     assert printed(NARROW, **paths) == ["2", "2.0", "1", str(tmp_path)]
+
+
+def test_what_cannot_be_stored_is_not_noted_as_compiled(tmp_path: Path) -> None:
+    """Otherwise no later start would compile it in advance."""
+    paths = {"PYTHONPATH": PACKAGE.parent, "NUMBA_CACHE_DIR": tmp_path}
+    assert printed(NO_ROOM + COMPILE, **paths) == ["[False,", "False,", "False]"]
+    assert printed(COMPILE, **paths) == ["[True,", "True,", "True]"]
 
 
 @pytest.mark.parametrize("owner", ["this user", "another user"])

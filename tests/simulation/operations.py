@@ -69,7 +69,7 @@ def _activate(own: str) -> Callable[[Truths, SimulatedWorker], Any]:
 
 
 def _check_expiry(truth: Truth, own: str, error: WagerError) -> None:
-    """Check that a window has ended by the store's clock, and was closed: by those of the workers, none has ended."""
+    """Check that the store has closed a prediction: its clock may be ahead, but no worker's clock ends a window."""
     if not truth.has_expired((own, -1)):
         raise ViolationError(f"{own} has not expired, but a request is refused: {error}") from error
 
