@@ -324,6 +324,13 @@ class Settings(BaseSettings):
             raise ValueError("must be UTF-8 text without null bytes")
         return value
 
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _check_data_dir(cls, path: object) -> object:
+        if path == "":  # `Path("")` is the working directory
+            raise ValueError("must not be empty")
+        return path
+
     @field_validator("port", mode="before")
     @classmethod
     def _check_port(cls, port: object) -> object:

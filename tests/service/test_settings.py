@@ -19,7 +19,7 @@ SECRET = "whsec_" + "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 LONG_PATH = "/d" * 3000
 OUT_OF_RANGE = [
     ("host", ""), ("host", "a..b"), ("host", f"{'a' * 70}.example"), ("host", "."), ("host", "a\0b"),
-    ("data_dir", "a\0b"), ("data_dir", os.fsdecode(b"caf\xe9")), ("log_format", os.fsdecode(b"\xff")),
+    ("data_dir", ""), ("data_dir", "a\0b"), ("data_dir", os.fsdecode(b"caf\xe9")), ("log_format", os.fsdecode(b"\xff")),
     ("disk_reserve_bytes", -1), ("memory_limit_bytes", 2**24 - 1), ("disk_reserve_bytes", 2**40 + 1),
     ("cors_origins", "http://page.example:65536"), ("cors_origins", "http://page..example"),
     ("cors_origins", f"http://{'a' * 64}.example"), ("cors_origins", "http://[::::]"), ("cors_origins", ","),

@@ -180,7 +180,8 @@ class EmbeddedServer:
             self._wait_until_ready()
         except OSError as error:
             self.stop()
-            raise EmbeddedServerError(f"the embedded store cannot start: {error}") from error
+            reason = f"{error.filename or self.data_dir}: {error.strerror or error}"
+            raise EmbeddedServerError(f"the embedded store cannot start: {reason}") from error
         except BaseException:
             self.stop()
             raise
