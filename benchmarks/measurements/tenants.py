@@ -4,7 +4,7 @@ The run consists of short blocks: quiet ones, and in each third place one with t
 compared with the quiet block before it; so is each quiet block after a quiet one, which shows by how much two blocks
 differ anyway. Both are medians, because a busy neighbour of the machine disturbs some blocks. The other tenant waits as
 long as `Retry-After` says. It runs in other processes, with the least priority, because a real one would use another
-machine.
+machine. A row without budgets shows what they prevent.
 """
 
 import asyncio
@@ -22,15 +22,16 @@ import numpy as np
 import uvloop
 
 from benchmarks.measurements.blocking import PER_SECOND, latencies
-from benchmarks.report import Row, at_most, print_rows
+from benchmarks.report import Row, at_most, print_rows, seen
 from benchmarks.server import Server, running
 from benchmarks.traffic import D, K, prediction_bodies
 from service.access.key_admin import KeyAdmin
+from service.json_values import JsonMapping
 from service.store.redis.open_store import open_store
 from toolkit.load.client import Client, Target
 
 # Less than a percent of a worker's time, so that it delays less than a percent of the other requests.
-BUDGETS = {"requests": "50/second", "models": 5, "open_bytes": "20MB", "compute_seconds": 0.3}
+BUDGETS: JsonMapping = {"requests": "50/second", "models": 5, "open_bytes": "20MB", "compute_seconds": 0.3}
 THREADS = 8  # requests of the other tenant in flight
 _BLOCKS = 3  # quiet, quiet, abuse
 _HISTORY = 20_000  # rounds of the other tenant's model
@@ -99,14 +100,14 @@ def abuse(name: str, url: str, key: str, ready: Barrier, on: Event, counts: Any)
 # --- the measurement
 
 
-async def keys_of(server: Server) -> tuple[str, str, str]:
-    """Create the keys of an administrator and of the two tenants."""
+async def keys_of(server: Server, budgets: JsonMapping) -> tuple[str, str, str]:
+    """Create the keys of an administrator and of the two tenants, the second with these budgets."""
     opened = open_store(server.store_url, 10.0)
     admin = KeyAdmin(opened.api_keys, time.time, os.urandom)
     try:
         whole = await admin.create("administrator", ["admin"])
         good = await admin.create("a tenant", ["admin"], "good-*")
-        bad = await admin.create("another tenant", ["admin"], "bad-*", None, BUDGETS)
+        bad = await admin.create("another tenant", ["admin"], "bad-*", None, budgets)
         return whole.text, good.text, bad.text
     finally:
         await opened.store.close()
@@ -158,22 +159,26 @@ def abusing(name: str, url: str, key: str) -> Iterator[Event]:
     print(f"{name}: {counts[0]:,} requests answered, {counts[1]:,} refused", file=sys.stderr)
 
 
-def measure(name: str, seconds: float, turns: int) -> Row:
-    """Return the row of one abuse."""
+def measure(name: str, budgets: JsonMapping, seconds: float, turns: int) -> tuple[float, float]:
+    """Return the change of p99 beside an abuse, and how much it differs between quiet blocks, in milliseconds."""
     with running(WAGER_AUTH="required") as server:
-        whole, good, bad = asyncio.run(keys_of(server))
+        whole, good, bad = asyncio.run(keys_of(server, budgets))
         prepare(server, whole)
         server.wait_until_quiet()
         with abusing(name, f"http://127.0.0.1:{server.port}", bad) as on:
             blocks = np.array(uvloop.run(p99s(server, good, on, seconds, turns))) * 1000
-    moved = float(np.median(blocks[:, 2] - blocks[:, 1]))
-    differ = float(np.median(np.abs(blocks[:, 1] - blocks[:, 0])))
-    return at_most(f"a tenant's p99 beside {name}: change", moved, differ, "ms", 1.0)
+    return float(np.median(blocks[:, 2] - blocks[:, 1])), float(np.median(np.abs(blocks[:, 1] - blocks[:, 0])))
 
 
 def rows(seconds: float = 5.0, turns: int = 12) -> list[Row]:
-    """Return the table of abuses."""
-    return [measure(name, seconds, turns) for name in ABUSES]
+    """Return the table: each abuse within the budgets, and for a third of the turns without any."""
+    found = []
+    for name in ABUSES:
+        what = f"a tenant's p99 beside {name}: change"
+        found.append(at_most(what, *measure(name, BUDGETS, seconds, turns), "ms", 1.0))
+        moved, differ = measure(name, {}, seconds, max(turns // 3, 1))
+        found.append(seen(f"{what} without budgets", f"{moved:,.2f} ms", f"{differ:,.2f} ms", moved / differ))
+    return found
 
 
 if __name__ == "__main__":
