@@ -31,7 +31,7 @@ from service.store.redis.open_store import open_store
 from toolkit.load.client import Client, Target
 
 # Less than a percent of a worker's time, so that it delays less than a percent of the other requests.
-BUDGETS: JsonMapping = {"requests": "50/second", "models": 5, "open_bytes": "20MB", "compute_seconds": 0.3}
+BUDGETS: JsonMapping = {"requests": "50/second", "models": 5, "open_bytes": "20MB", "compute_seconds": 0.1}
 THREADS = 8  # requests of the other tenant in flight
 _BLOCKS = 3  # quiet, quiet, abuse
 _HISTORY = 20_000  # rounds of the other tenant's model

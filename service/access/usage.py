@@ -18,7 +18,7 @@ from service.store.capabilities import ModelTable
 _log = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 60.0  # for which a worker follows a key after its last request
-_AT_ONCE = 0.1  # of the processor time of a minute
+_AHEAD_SECONDS = 3.0  # by which a key may be ahead of its even pace, so that it never occupies the workers for long
 
 
 class _Use:
@@ -28,8 +28,7 @@ class _Use:
         self.caller = caller
         self.asked_at = 0.0  # of the last request, on the monotonic clock
         self.unreported = 0.0  # seconds of processor time that the store does not know
-        self.reported = 0.0  # seconds of all workers, in the minute that ends at `resets_at`
-        self.resets_at = -math.inf
+        self.within_at = -math.inf  # when the pace makes up for what all workers have reported, on the monotonic clock
         self.open_bytes: int | None = None  # None until the first exchange
 
 
@@ -97,10 +96,10 @@ class UsageMeter:
         caller = use.caller
         if caller.budgets.compute_seconds is not None:
             seconds = use.unreported
-            spent = await self._counter.spend(caller.key_id, seconds)
+            ahead = await self._counter.spend(caller.key_id, seconds, caller.budgets.compute_seconds)
             use.unreported -= seconds
             self._note(caller.key_id, seconds)
-            use.reported, use.resets_at = spent.seconds, self._now() + spent.resets_in
+            use.within_at = self._now() + ahead
         if caller.budgets.open_bytes is not None:
             use.open_bytes = await self._open_bytes(caller)
 
@@ -112,7 +111,8 @@ class UsageMeter:
         if budgets.open_bytes is not None:
             used["open_bytes"] = await self._open_bytes(caller)
         if budgets.compute_seconds is not None:
-            used["compute_seconds"] = (await self._counter.spend(caller.key_id, 0.0)).seconds
+            ahead = await self._counter.spend(caller.key_id, 0.0, budgets.compute_seconds)
+            used["compute_seconds"] = ahead / MINUTE * budgets.compute_seconds
         return used
 
     async def _open_bytes(self, caller: Caller) -> int:
@@ -128,12 +128,5 @@ class UsageMeter:
 
 
 def _wait(use: _Use, budget: float, now: float) -> float:
-    """Return the seconds until a key may use more processor time; not positive if it may now.
-
-    It may use a tenth of its minute at once and the rest evenly, so that it never occupies the workers for long.
-    """
-    left = max(use.resets_at - now, 0.0)  # of the current minute
-    spent = use.unreported + (use.reported if left else 0.0)  # as far as this worker knows
-    if spent >= budget:
-        return left or MINUTE
-    return (spent / budget - _AT_ONCE) * MINUTE - (MINUTE - left if left else 0.0)
+    """Return the seconds until a key may use more processor time, as far as this worker knows; not positive if now."""
+    return max(use.within_at - now, 0.0) + use.unreported / budget * MINUTE - _AHEAD_SECONDS

@@ -39,21 +39,20 @@ class RequestCount(NamedTuple):
     resets_in: int | None  # seconds until the window ends, at least 1; None if requests are left
 
 
-class Spent(NamedTuple):
-    """The processor time of all requests of a key in the current minute."""
-
-    seconds: float
-    resets_in: float  # seconds until the minute ends
-
-
 class UsageCounter(Protocol):
-    """Counts what API keys with budgets use, in windows. Every method may raise `StoreError`."""
+    """Counts what API keys with budgets use. Every method may raise `StoreError`."""
 
     async def count(self, key_id: str, limit: str) -> RequestCount:
         """Count a request of a key against a limit such as `100/second`."""
 
-    async def spend(self, key_id: str, seconds: float) -> Spent:
-        """Add processor time that a key has used; return all of the current minute. 0 seconds only read it."""
+    async def spend(self, key_id: str, seconds: float, budget: float) -> float:
+        """Add processor time that a key has used; return the seconds until it is within the pace of its budget.
+
+        Args:
+            key_id: of the key.
+            seconds: used since the last call; 0 only reads.
+            budget: seconds a minute.
+        """
 
     async def open_bytes(self, key_id: str) -> int | None:
         """Return the bytes that `note_open_bytes` noted within the last second, or None."""
@@ -100,8 +99,11 @@ class ApiKeyTable:
         return bool(await self._call("HDEL", keys.API_KEYS, key_id))
 
 
-_COUNT = (resources.files("service.store") / "lua" / "count_usage.lua").read_text()
+_LUA = resources.files("service.store") / "lua"
+_COUNT, _SPEND = (_LUA / "count_requests.lua").read_text(), (_LUA / "spend_compute.lua").read_text()
+
 MINUTE = 60  # seconds, of a budget of processor time
+_MOST_AHEAD = 86_400  # seconds for which a key may be ahead of its pace
 
 
 class UsageCounters:
@@ -123,17 +125,23 @@ class UsageCounters:
         """
         item = _parse(limit)
         counter, window = f"{keys.RATE_LIMITS}:{item.key_for(key_id)}", item.get_expiry()
-        made, left_of_it = await self._command("EVAL", _COUNT, 1, counter, window, 1)
+        made, left_of_it = await self._command("EVAL", _COUNT, 1, counter, window)
         if made < item.amount:
             return RequestCount(item.amount, window, item.amount - made, None)
         return RequestCount(item.amount, window, max(item.amount - made, -1), max(1, math.ceil(left_of_it / 1000)))
 
-    async def spend(self, key_id: str, seconds: float) -> Spent:
-        """Add processor time that a key has used; return all of the current minute. 0 seconds only read it."""
-        microseconds = round(seconds * 1e6)
-        counter = f"{keys.RATE_LIMITS}:compute:{key_id}"
-        used, left_of_it = await self._command("EVAL", _COUNT, 1, counter, MINUTE, microseconds)
-        return Spent(used / 1e6, max(left_of_it, 0) / 1000)
+    async def spend(self, key_id: str, seconds: float, budget: float) -> float:
+        """Add processor time that a key has used; return the seconds until it is within the pace of its budget.
+
+        Args:
+            key_id: of the key.
+            seconds: used since the last call; 0 only reads.
+            budget: seconds a minute.
+        """
+        milliseconds = round(min(seconds / budget * MINUTE, _MOST_AHEAD) * 1000)
+        bucket, most = f"{keys.RATE_LIMITS}:compute:{key_id}", _MOST_AHEAD * 1000
+        ahead: int = await self._command("EVAL", _SPEND, 1, bucket, milliseconds, most)
+        return ahead / 1000
 
     async def open_bytes(self, key_id: str) -> int | None:
         """Return the bytes that `note_open_bytes` noted within the last second, or None."""

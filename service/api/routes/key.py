@@ -21,7 +21,7 @@ class KeyUsage(Answer):
     models: int | None = None
     open_bytes: int | None = None
     compute_seconds: Annotated[float | None, Field(examples=[1.5])] = None
-    """In the current minute, up to about a second ago."""
+    """By which the key is ahead of the even pace of its budget. At a twentieth of the budget it is refused."""
 
 
 class KeyAnswer(Answer):
