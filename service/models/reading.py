@@ -64,10 +64,14 @@ class ModelReader:
             self._keep(model, _MODEL_BYTES + _BYTES_PER_CHARACTER * _characters(stored))
         return dataclasses.replace(model)
 
+    def forget(self, key: ModelKey) -> None:
+        """Drop a model that is gone."""
+        self._bytes -= self._newest.pop(key, (None, 0))[1]
+
     def _keep(self, model: Model, size: int) -> None:
-        _, before = self._newest.pop(model.key, (None, 0))
+        self.forget(model.key)
         self._newest[model.key] = model, size
-        self._bytes += size - before
+        self._bytes += size
         while self._bytes > _MOST_BYTES and len(self._newest) > 1:
             _, (_, dropped) = self._newest.popitem(last=False)
             self._bytes -= dropped

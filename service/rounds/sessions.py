@@ -90,6 +90,7 @@ class SessionCache:
 
     def drop(self, session: ModelSession) -> None:
         """Drop a session whose model is gone, and stop its fold."""
+        self.environment.models.forget(session.model.key)
         if self._close(session):
             session.replica.give_up()
 

@@ -10,6 +10,7 @@ import pytest
 
 from service.choice.requests import PredictionRequest
 from service.errors import ModelNotFoundError
+from service.models.model import Model
 from service.rounds.sessions import _SESSION_BYTES, ModelSession, SessionCache, _cost
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import judge, predict, session_cache, settled
@@ -180,7 +181,7 @@ async def test_a_dropped_session_answers_its_requests_and_frees_its_bytes_once(s
 
 
 async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name: str) -> None:
-    """Upkeep drops a session whose model was deleted on another worker, and frees its bytes."""
+    """Upkeep drops a session whose model was deleted on another worker, and frees its memory."""
     await make_model(store, name)
     sessions = session_cache(store)
     session = await sessions.find(name, "model")
@@ -190,3 +191,6 @@ async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name
     with pytest.raises(ModelNotFoundError):
         await sessions.find(name, "model")
     assert sessions._bytes == 0
+    del session
+    gc.collect()
+    assert [each for each in gc.get_objects() if type(each) is Model and each.name == name] == []
