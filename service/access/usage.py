@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from service.access.keys import Caller, Scope
 from service.errors import ComputeSpentError, OpenBytesSpentError, StoreError
-from service.store.access_tables import MINUTE, UsageCounter
+from service.store.access_tables import MINUTE, MOST_AHEAD, UsageCounter
 from service.store.capabilities import ModelTable
 
 _log = logging.getLogger(__name__)
@@ -129,4 +129,5 @@ class UsageMeter:
 
 def _wait(use: _Use, budget: float, now: float) -> float:
     """Return the seconds until a key may use more processor time, as far as this worker knows; not positive if now."""
-    return max(use.within_at - now, 0.0) + use.unreported / budget * MINUTE - _AHEAD_SECONDS
+    ahead = max(use.within_at - now, 0.0) + use.unreported / budget * MINUTE
+    return min(ahead, MOST_AHEAD) - _AHEAD_SECONDS

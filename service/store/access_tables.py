@@ -103,7 +103,7 @@ _LUA = resources.files("service.store") / "lua"
 _COUNT, _SPEND = (_LUA / "count_requests.lua").read_text(), (_LUA / "spend_compute.lua").read_text()
 
 MINUTE = 60  # seconds, of a budget of processor time
-_MOST_AHEAD = 86_400  # seconds for which a key may be ahead of its pace
+MOST_AHEAD = 86_400  # seconds for which a key may be ahead of its pace
 
 
 class UsageCounters:
@@ -138,8 +138,8 @@ class UsageCounters:
             seconds: used since the last call; 0 only reads.
             budget: seconds a minute.
         """
-        milliseconds = round(min(seconds / budget * MINUTE, _MOST_AHEAD) * 1000)
-        bucket, most = f"{keys.RATE_LIMITS}:compute:{key_id}", _MOST_AHEAD * 1000
+        milliseconds = round(min(seconds / budget * MINUTE, MOST_AHEAD) * 1000)
+        bucket, most = f"{keys.RATE_LIMITS}:compute:{key_id}", MOST_AHEAD * 1000
         ahead: int = await self._command("EVAL", _SPEND, 1, bucket, milliseconds, most)
         return ahead / 1000
 

@@ -2318,7 +2318,7 @@ export interface components {
             open_bytes?: number | null;
             /**
              * Compute Seconds
-             * @description In the current minute, up to about a second ago.
+             * @description By which the key is ahead of the even pace of its budget. At a twentieth of the budget it is refused.
              * @example 1.5
              */
             compute_seconds?: number | null;
