@@ -23,7 +23,7 @@ DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 
 RATE_LIMITS = "wager:limits"
-"""Prefix of the rate limit keys. The library `limits` defines the rest."""
+"""Prefix of the keys that count what API keys use. The library `limits` names those of requests."""
 
 
 def member(key: ModelKey) -> str:
