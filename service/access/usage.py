@@ -28,8 +28,14 @@ class _Use:
         self.caller = caller
         self.asked_at = 0.0  # of the last request, on the monotonic clock
         self.unreported = 0.0  # seconds of processor time that the store does not know
-        self.within_at = -math.inf  # when the pace makes up for what all workers have reported, on the monotonic clock
-        self.open_bytes: int | None = None  # None until the first exchange
+        # When the pace makes up for what all workers have reported, on the monotonic clock; None until the store tells.
+        self.within_at: float | None = None
+        self.open_bytes: int | None = None  # None until the store tells
+
+    def ahead(self, budget: float, now: float) -> float:
+        """Return the seconds that the pace needs for the processor time that this worker knows of."""
+        reported = 0.0 if self.within_at is None else max(self.within_at - now, 0.0)
+        return reported + self.unreported / budget * MINUTE
 
 
 class UsageMeter:
@@ -53,17 +59,27 @@ class UsageMeter:
         self._uses: dict[str, _Use] = {}
 
     async def check(self, caller: Caller, scope: Scope | None) -> None:
-        """Raise `ComputeSpentError` or, before predictions, `OpenBytesSpentError` if a budget is used up."""
-        now, budgets = self._now(), caller.budgets
+        """Raise `ComputeSpentError` or, before predictions, `OpenBytesSpentError` if a budget is used up.
+
+        A request that needs no scope may always ask what the key has used.
+        """
+        budgets = caller.budgets
         use = self._uses.setdefault(caller.key_id, _Use(caller))
-        use.caller, use.asked_at = caller, now
-        if budgets.compute_seconds is not None and (wait := _wait(use, budgets.compute_seconds, now)) > 0.0:
-            detail = f"the API key may use {budgets.compute_seconds:g} s of processor time a minute, at an even pace"
-            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, wait)))
+        use.caller, use.asked_at = caller, self._now()
+        if scope is not None and budgets.compute_seconds is not None:
+            await self._check_compute(use, budgets.compute_seconds)
         if scope == "predict" and budgets.open_bytes is not None:
             if use.open_bytes is None:
                 use.open_bytes = await self._open_bytes(caller)
             self.check_open_bytes(caller)
+
+    async def _check_compute(self, use: _Use, budget: float) -> None:
+        if use.within_at is None:
+            use.within_at = self._now() + await self._counter.spend(use.caller.key_id, 0.0, budget)
+        wait = min(use.ahead(budget, self._now()), MOST_AHEAD) - _AHEAD_SECONDS
+        if wait > 0.0:
+            detail = f"the API key may use {budget:g} s of processor time a minute, at an even pace"
+            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, wait)))
 
     def check_open_bytes(self, caller: Caller) -> None:
         """Raise `OpenBytesSpentError` if the open predictions of a key's models have too many bytes.
@@ -87,10 +103,13 @@ class UsageMeter:
             for key_id, use in self._uses.items()
             if use.unreported or self._now() < use.asked_at + _KEPT_SECONDS
         }
-        try:
-            await asyncio.gather(*map(self._exchange, self._uses.values()))
-        except StoreError as error:  # the next run tries again
+        # All end before the next run, which would report the same seconds again.
+        ended = await asyncio.gather(*map(self._exchange, self._uses.values()), return_exceptions=True)
+        for error in filter(None, ended):
+            if not isinstance(error, StoreError):
+                raise error
             _log.warning("counting what API keys use: %s", error.detail)
+            return
 
     async def _exchange(self, use: _Use) -> None:
         caller = use.caller
@@ -125,9 +144,3 @@ class UsageMeter:
 
     async def _names(self, caller: Caller) -> list[str]:
         return [name for name in await self._models.list_names(-1, caller.names.prefix) if name in caller.names]
-
-
-def _wait(use: _Use, budget: float, now: float) -> float:
-    """Return the seconds until a key may use more processor time, as far as this worker knows; not positive if now."""
-    ahead = max(use.within_at - now, 0.0) + use.unreported / budget * MINUTE
-    return min(ahead, MOST_AHEAD) - _AHEAD_SECONDS

@@ -91,7 +91,7 @@ class ModelTable(Protocol):
         """Return the first `limit` names of models with a prefix, all if it is -1, sorted. Some models may be gone."""
 
     async def sum_open_bytes(self, names: Sequence[str]) -> int:
-        """Sum the bytes that open predictions take in some models. A missing model counts as 0."""
+        """Sum the bytes that open predictions take in some models. A missing or damaged model counts as 0."""
 
     async def list_flags(self, after: str, limit: int) -> list[str]:
         """Return the first `limit` names after `after` of the models with `ofrep.bulk`, sorted.

@@ -2278,7 +2278,7 @@ export interface components {
             expires_at: string | null;
             /** @description What the key may use. */
             budgets: components["schemas"]["KeyBudgets"];
-            /** @description What it has used, for each budget that it has. */
+            /** @description What it has used, for each budget that it has but that of requests. */
             used: components["schemas"]["KeyUsage"];
         };
         /**

@@ -79,7 +79,7 @@ class Admission:
                 refusal = answer_to_http(error)
             answer = self._app if refusal is None else refusal
             answering = answer(scope, receive, _with_headers(send, limit) if limit else send)
-            charge = _charge()
+            charge = _charge() if refusal is None else None  # refusals must not use up the budget
             await (answering if charge is None else metered(answering, charge))
         except asyncio.CancelledError:
             if place is None or not place.is_lost:

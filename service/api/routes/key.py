@@ -38,7 +38,7 @@ class KeyAnswer(Answer):
     budgets: KeyBudgets
     """What the key may use."""
     used: KeyUsage
-    """What it has used, for each budget that it has."""
+    """What it has used, for each budget that it has but that of requests."""
 
 
 def router(access: AccessControl | None) -> APIRouter:

@@ -255,8 +255,16 @@ class RedisStore(Store):
         sum_ = 0
         for start in range(0, len(names), _SUMMED_AT_ONCE):
             some = names[start : start + _SUMMED_AT_ONCE]
-            sum_ += sum(await asyncio.gather(*(self._run(_SUM_OPEN, [keys.model(name)], ()) for name in some)))
+            sum_ += sum(await asyncio.gather(*map(self._open_bytes, some)))
         return sum_
+
+    async def _open_bytes(self, name: str) -> int:
+        try:
+            return int(await self._run(_SUM_OPEN, [keys.model(name)], ()))
+        except exceptions.ResponseError as error:
+            if not isinstance(translated_error(error), StoreCorruptError):
+                raise
+            return 0  # requests for this model get the error
 
     async def list_flags(self, after: str, limit: int) -> list[str]:
         start = f"({after}" if after else "-"

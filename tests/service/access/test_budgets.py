@@ -171,6 +171,13 @@ async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, 
     await store.delete_model("open-a")
 
 
+async def test_a_damaged_model_has_no_open_bytes(store: RedisStore) -> None:
+    """The other models of its key remain usable."""
+    await store.command("SET", keys.model("damaged"), "no hash")
+    assert await store.sum_open_bytes(["damaged", "missing"]) == 0
+    await store.command("DEL", keys.model("damaged"))
+
+
 # --- processor time
 
 
@@ -220,15 +227,16 @@ async def test_the_pace_may_need_minutes_but_at_most_a_day(
         await meters.both[0].check(caller, "read")
     await meters.run(caller)
     await meters.run(caller)
-    for each in meters.both:
+    for each in [*meters.both, meters.another()]:  # a worker that does not know the key asks first
         with pytest.raises(ComputeSpentError) as refused:
             await each.check(caller, "read")
         assert least <= (refused.value.retry_after or 0) <= most
+        await each.check(caller, None)  # which only asks what the key has used
 
 
 async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore, admin: KeyAdmin) -> None:
     key = await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0})
-    caller, broken = await caller_of(admin, key), True
+    caller, broken = await caller_of(admin, key), False
 
     async def command(*words: Any) -> Any:
         if broken:
@@ -238,6 +246,7 @@ async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore
     meter = UsageMeter(store, UsageCounters(command), Clock(0.0), lambda *_: None)
     await meter.check(caller, "read")
     meter.charge(key.id, 1.5)
+    broken = True
     await meter.run()
     broken = False
     await meter.run()
@@ -312,6 +321,19 @@ async def test_requests_use_processor_time_of_their_key(store_url: str, admin: K
         assert (await client.get("/models/budget-own", headers=bearer(everything))).status_code == 200
         metrics = await scrape(client, bearer(everything))
         assert value(metrics, "wager_key_refusals_total", key_id=key.id, budget="compute_seconds") == 1
+
+
+async def test_refusals_use_no_processor_time_of_their_key(store_url: str, admin: KeyAdmin) -> None:
+    """So a refused key catches up with its pace, and it may ask when it has."""
+    budget = 0.001
+    key = await admin.create("t", ["admin"], "pace-*", None, {"compute_seconds": budget})
+    async with open_store(store_url) as store, worker(store_url, auth="required") as client:
+        await UsageCounters(store.command).spend(key.id, 1.0, budget)
+        refusals = [await client.get("/learners", headers=bearer(key)) for _ in range(200)]
+        assert {each.status_code for each in refusals} == {429}
+        assert int(refusals[-1].headers["retry-after"]) <= int(refusals[0].headers["retry-after"])
+        used = (await client.get("/key", headers=bearer(key))).json()["used"]
+    assert used["compute_seconds"] == pytest.approx(1.0, abs=0.01)
 
 
 # --- places of requests in flight
