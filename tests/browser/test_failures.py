@@ -26,6 +26,13 @@ def hold(page: Page, pattern: str, method: str) -> list[Route]:
     return held
 
 
+def first(page: Page, held: list[Route]) -> Route:
+    """Return the first request that is held, once the page has sent it."""
+    while not held:
+        page.evaluate("0")  # the driver delivers requests only while it is called
+    return held[0]
+
+
 def lose_first(page: Page, pattern: str, method: str) -> None:
     """Let the requests with a method reach the service, and lose the first answer."""
     lost: list[Route] = []
@@ -95,7 +102,7 @@ def test_a_dialog_stays_until_its_request_is_answered(visit: Visit, site: Site) 
     for _ in range(3):
         page.keyboard.press("Escape")
     expect(dialog).to_be_visible()
-    held[0].abort()
+    first(page, held).abort()
     expect(dialog.get_by_role("alert")).to_have_text("The service does not answer.")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
@@ -204,7 +211,7 @@ def test_rounds_that_are_not_read_are_not_called_none(visit: Visit) -> None:
     visit.go(f"models/{LEARNT}", LEARNT)
     expect(rounds).to_contain_text("Loading…")
     problem = json.dumps({"type": "urn:wager:problem:x", "status": 503, "detail": "the reason"})
-    held[0].fulfill(status=503, body=problem, content_type="application/problem+json")
+    first(page, held).fulfill(status=503, body=problem, content_type="application/problem+json")
     expect(rounds.get_by_role("alert")).to_have_text("the reason")
     expect(rounds).not_to_contain_text("No rounds")
     page.unroute("**/rounds?*")
@@ -220,7 +227,7 @@ def test_learners_that_are_not_read_are_not_called_none(visit: Visit, site: Site
     visit.go(f"models/{name}/shadows", name)
     form = visit.form("Add a shadow")
     expect(form).to_contain_text("Loading the other learners…")
-    held[0].abort()
+    first(page, held).abort()
     expect(form).to_contain_text("The other learners cannot be read. The service does not answer.")
     page.unroute("**/learners")
     for route in held[1:]:
@@ -236,6 +243,6 @@ def test_feedback_is_sent_once_at_a_time(visit: Visit, site: Site) -> None:
     page.get_by_role("button", name="Correct", exact=True).click()
     for button in ("Correct", "Wrong", "Send reward", "Send true label"):
         expect(page.get_by_role("button", name=button, exact=True)).to_be_disabled()
-    held[0].continue_()
+    first(page, held).continue_()
     expect(page.locator(".done")).to_have_text("Feedback recorded: round 1.")
     expect(page.get_by_role("button", name="Wrong", exact=True)).to_be_enabled()
