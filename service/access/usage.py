@@ -79,7 +79,7 @@ class UsageMeter:
         wait = min(use.ahead(budget, self._now()), MOST_AHEAD) - _AHEAD_SECONDS
         if wait > 0.0:
             detail = f"the API key may use {budget:g} s of processor time a minute, at an even pace"
-            raise ComputeSpentError(detail, retry_after=math.ceil(max(1.0, wait)))
+            raise ComputeSpentError(detail, retry_after=math.ceil(wait))
 
     def check_open_bytes(self, caller: Caller) -> None:
         """Raise `OpenBytesSpentError` if the open predictions of a key's models have too many bytes.
