@@ -28,6 +28,7 @@ class _Use:
         self.caller = caller
         self.asked_at = 0.0  # of the last request, on the monotonic clock
         self.unreported = 0.0  # seconds of processor time that the store does not know
+        self.refused = 0  # requests, since the last one within the pace
         # When the pace makes up for what all workers have reported, on the monotonic clock; None until the store tells.
         self.within_at: float | None = None
         self.open_bytes: int | None = None  # None until the store tells
@@ -77,9 +78,14 @@ class UsageMeter:
         if use.within_at is None:
             use.within_at = self._now() + await self._counter.spend(use.caller.key_id, 0.0, budget)
         wait = min(use.ahead(budget, self._now()), MOST_AHEAD) - _AHEAD_SECONDS
-        if wait > 0.0:
-            detail = f"the API key may use {budget:g} s of processor time a minute, at an even pace"
-            raise ComputeSpentError(detail, retry_after=math.ceil(wait))
+        if wait <= 0.0:
+            use.refused = 0
+            return
+        # Clients that wait come one after another: together, their requests would delay those of other keys.
+        later = use.refused * min(wait, _AHEAD_SECONDS) % MINUTE
+        use.refused += 1
+        detail = f"the API key may use {budget:g} s of processor time a minute, at an even pace"
+        raise ComputeSpentError(detail, retry_after=math.ceil(wait + later))
 
     def check_open_bytes(self, caller: Caller) -> None:
         """Raise `OpenBytesSpentError` if the open predictions of a key's models have too many bytes.
