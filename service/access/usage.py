@@ -109,9 +109,9 @@ class UsageMeter:
             for key_id, use in self._uses.items()
             if use.unreported or self._now() < use.asked_at + _KEPT_SECONDS
         }
-        # All end before the next run, which would report the same seconds again.
+        # All end before the next run, which would report the same seconds again. Unexpected errors come first.
         ended = await asyncio.gather(*map(self._exchange, self._uses.values()), return_exceptions=True)
-        for error in filter(None, ended):
+        for error in sorted(filter(None, ended), key=lambda each: isinstance(each, StoreError)):
             if not isinstance(error, StoreError):
                 raise error
             _log.warning("counting what API keys use: %s", error.detail)

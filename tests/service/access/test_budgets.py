@@ -276,6 +276,22 @@ async def test_usage_that_cannot_be_reported_is_reported_later(store: RedisStore
     assert await UsageCounters(store.command).spend(key.id, 0.0, 2.0) == pytest.approx(45.0, abs=10.0)
 
 
+async def test_an_unexpected_error_is_raised_whatever_the_other_keys_meet(store: RedisStore, admin: KeyAdmin) -> None:
+    issued = [await admin.create("t", ["read"], "*", None, {"compute_seconds": 2.0}) for _ in range(2)]
+    met = dict(zip((each.id for each in issued), (StoreUnavailableError("no answer"), ZeroDivisionError), strict=True))
+
+    async def command(*words: Any) -> Any:
+        raise next(error for key_id, error in met.items() if any(key_id in str(word) for word in words))
+
+    meter = UsageMeter(store, UsageCounters(command), Clock(0.0), lambda *_: None)
+    for each in issued:
+        with pytest.raises((StoreUnavailableError, ZeroDivisionError)):
+            await meter.check(await caller_of(admin, each), "read")
+        meter.charge(each.id, 1.0)
+    with pytest.raises(ZeroDivisionError):
+        await meter.run()
+
+
 class _Pause(Awaitable[str]):
     """Yields once, and returns what it is sent."""
 
