@@ -161,11 +161,17 @@ class Gatekeeper:
         until, caller = self._cache.get(key_id, (0.0, None))
         if not now < until <= now + self._cache_seconds:  # not cached, expired, or the clock was set back
             caller = await self._look_up(key_id, now + self._cache_seconds)
-        if caller is None or not hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest):
+        if caller is None or not _is_key_of(caller, key):
             raise UnauthenticatedError(_REFUSED)
         if caller.record.expires_at is not None and caller.record.expires_at <= now:
             raise UnauthenticatedError(_REFUSED)
         return caller
+
+    def known_id(self, key: str) -> str:
+        """Return the id of a key that was valid when its record was last read; an empty text for all others."""
+        shape = _KEY.fullmatch(key)
+        _, caller = self._cache.get(shape[1] if shape else "", (0.0, None))
+        return caller.key_id if caller is not None and _is_key_of(caller, key) else ""
 
     async def _look_up(self, key_id: str, until: float) -> Caller | None:
         record = read_record(key_id, await self._table.get(key_id))
@@ -175,6 +181,10 @@ class Gatekeeper:
         if len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
         return caller
+
+
+def _is_key_of(caller: Caller, key: str) -> bool:
+    return hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest)
 
 
 def is_well_formed(key: str) -> bool:

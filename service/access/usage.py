@@ -77,7 +77,7 @@ class UsageMeter:
     async def _check_compute(self, use: _Use, budget: float) -> None:
         if use.within_at is None:
             use.within_at = self._now() + await self._counter.spend(use.caller.key_id, 0.0, budget)
-        wait = min(use.ahead(budget, self._now()), MOST_AHEAD) - _AHEAD_SECONDS
+        wait = use.ahead(budget, self._now()) - _AHEAD_SECONDS
         if wait <= 0.0:
             use.refused = 0
             return
@@ -85,7 +85,7 @@ class UsageMeter:
         later = use.refused * min(wait, _AHEAD_SECONDS) % MINUTE
         use.refused += 1
         detail = f"the API key may use {budget:g} s of processor time a minute, at an even pace"
-        raise ComputeSpentError(detail, retry_after=math.ceil(wait + later))
+        raise ComputeSpentError(detail, retry_after=math.ceil(min(wait + later, MOST_AHEAD)))
 
     def check_open_bytes(self, caller: Caller) -> None:
         """Raise `OpenBytesSpentError` if the open predictions of a key's models have too many bytes.
@@ -97,10 +97,9 @@ class UsageMeter:
             detail = f"the open predictions of the API key's models have more than {most:,} bytes"
             raise OpenBytesSpentError(f"{detail}; feedback and expiry make room")
 
-    def charge(self, key_id: str, seconds: float) -> None:
+    def charge(self, caller: Caller, seconds: float) -> None:
         """Count processor time that a request of a key has used."""
-        if (use := self._uses.get(key_id)) is not None:
-            use.unreported += seconds
+        self._uses.setdefault(caller.key_id, _Use(caller)).unreported += seconds
 
     async def run(self) -> None:
         """Exchange what all keys have used with the store. Errors of the store are only logged."""
@@ -119,12 +118,13 @@ class UsageMeter:
 
     async def _exchange(self, use: _Use) -> None:
         caller = use.caller
-        if caller.budgets.compute_seconds is not None:
-            seconds = use.unreported
-            ahead = await self._counter.spend(caller.key_id, seconds, caller.budgets.compute_seconds)
-            use.unreported -= seconds
+        if (budget := caller.budgets.compute_seconds) is not None:
+            seconds, now, use.unreported = use.unreported, self._now(), 0.0
             self._note(caller.key_id, seconds)
-            use.within_at = self._now() + ahead
+            # What the store misses binds in this worker, at the same pace.
+            use.within_at = max(use.within_at or 0.0, now) + min(seconds / budget * MINUTE, MOST_AHEAD)
+            ahead = await self._counter.spend(caller.key_id, seconds, budget)
+            use.within_at = max(use.within_at, self._now() + ahead)
         if caller.budgets.open_bytes is not None:
             use.open_bytes = await self._open_bytes(caller)
 

@@ -140,6 +140,8 @@ class UsageCounters:
         """
         milliseconds = round(min(seconds / budget * MINUTE, MOST_AHEAD) * 1000)
         bucket, most = f"{keys.RATE_LIMITS}:compute:{key_id}", MOST_AHEAD * 1000
+        if not milliseconds:  # also while the store takes no writes
+            return max(int(await self._command("PTTL", bucket)), 0) / 1000
         ahead: int = await self._command("EVAL", _SPEND, 1, bucket, milliseconds, most)
         return ahead / 1000
 

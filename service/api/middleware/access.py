@@ -139,8 +139,8 @@ async def admit(
             raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
         return
     try:
-        if place is not None:
-            place.claim("")  # while the key is looked up
+        if place is not None and key is not None:
+            place.claim(control.gatekeeper.known_id(key))  # while the key is looked up
         caller = await _identify(control, key, scope)
         _note(caller, control.meter)
         if place is not None:
@@ -161,7 +161,7 @@ def _note(caller: Caller, meter: UsageMeter) -> None:
     """Note the caller for the handlers, the log and, if its processor time is limited, those that spend it."""
     _caller.set(caller)
     limited = caller.budgets.compute_seconds is not None
-    request_context.note_key(caller.key_id, partial(meter.charge, caller.key_id) if limited else None)
+    request_context.note_key(caller.key_id, partial(meter.charge, caller) if limited else None)
 
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
