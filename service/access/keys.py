@@ -151,13 +151,14 @@ class Gatekeeper:
         self._table = table
         self._now = now
         self._cache_seconds = cache_seconds
-        self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
 
     async def identify(self, key: str) -> Caller:
         """Return the caller whose key this is. Raises UnauthenticatedError if the key is not valid, or StoreError."""
         if (shape := _KEY.fullmatch(key)) is None:
             raise UnauthenticatedError(_REFUSED)
         now, key_id = self._now(), shape[1]
+        caller: Caller | None
         until, caller = self._cache.get(key_id, (0.0, None))
         if not now < until <= now + self._cache_seconds:  # not cached, expired, or the clock was set back
             caller = await self._look_up(key_id, now + self._cache_seconds)
@@ -175,9 +176,11 @@ class Gatekeeper:
 
     async def _look_up(self, key_id: str, until: float) -> Caller | None:
         record = read_record(key_id, await self._table.get(key_id))
-        caller = None if record is None else Caller(key_id, record)
+        self._cache.pop(key_id, None)
+        if record is None:  # not cached: unknown keys must not displace known ones
+            return None
+        caller = Caller(key_id, record)
         self._cache[key_id] = until, caller
-        self._cache.move_to_end(key_id)
         if len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
         return caller

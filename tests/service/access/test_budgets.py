@@ -20,6 +20,7 @@ from service.errors import (
     OverloadedError,
     StoreUnavailableError,
     TooManyModelsError,
+    UnauthenticatedError,
 )
 from service.store import keys
 from service.store.access_tables import ApiKeyTable, UsageCounters
@@ -420,11 +421,14 @@ async def test_one_key_occupies_at_most_half_of_the_places(greedy: str) -> None:
 
 
 async def test_a_known_key_needs_no_place_of_the_unknown_ones(store: RedisStore, admin: KeyAdmin) -> None:
-    """Not even when its record is read again; but a wrong key with its id does."""
+    """Not even when its record is read again, or after many unknown keys; but a wrong key with its id does."""
     key, clock = await admin.create("t", ["read"]), Clock(NOW)
     gatekeeper = Gatekeeper(ApiKeyTable(store.command), clock, 5.0)
     assert gatekeeper.known_id(key.text) == ""
     await gatekeeper.identify(key.text)
     clock.now += 60.0
+    for n in range(5000):
+        with pytest.raises(UnauthenticatedError):
+            await gatekeeper.identify(f"wk_{n:012x}_{n:064x}")
     assert gatekeeper.known_id(key.text) == key.id
     assert {gatekeeper.known_id(each) for each in (key.text[:-4] + "0123", "wk_", "")} == {""}
