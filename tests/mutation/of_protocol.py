@@ -221,7 +221,7 @@ PROTOCOL: Errors = {
     "test_an_altered_key_is_refused": [
         (
             "protocol: any secret is accepted for a known id",
-            "Gatekeeper.identify",
+            "_is_key_of",
             "hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest)",
             "True",
         ),
