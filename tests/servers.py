@@ -40,11 +40,13 @@ def redis_server(folder: Path) -> Iterator[str]:
 @contextmanager
 def raw(url: str) -> Iterator[redis.Redis]:
     """Open a plain redis-py client of a store or a cluster."""
-    client: Any = redis.Redis if "+cluster" not in url else redis.RedisCluster
-    client = client.from_url(url.replace("+cluster", "").partition(",")[0])
+    first = url.replace("+cluster", "").partition(",")[0]
+    client: Any = redis.Redis.from_url(first) if "+cluster" not in url else redis.RedisCluster.from_url(first)
     try:
         yield client
     finally:
+        if "+cluster" in url:  # redis-py's `close` leaves the connections open of clients made from a URL
+            client.disconnect_connection_pools()
         client.close()
 
 
