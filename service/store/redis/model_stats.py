@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from service.json_values import JsonObject
 from service.store import keys
@@ -19,14 +19,18 @@ _FIELDS = (
     "partial",
     "expired",
     "abstained",
-    "open_bytes",
     "predictions_refused",
     *(f"refused:{status}" for status in FeedbackStatus),
 )
 
 
-async def read_model_stats(call: Call, name: str) -> ModelStats | None:
+async def read_model_stats(call: Call, open_bytes: Callable[[str], Awaitable[int]], name: str) -> ModelStats | None:
     """Read a model's counters and statistics; return None if the model does not exist.
+
+    Args:
+        call: sends a command to the server that has the command's keys.
+        open_bytes: returns the bytes of a model's open predictions.
+        name: name of the model.
 
     Raises:
         StoreCorruptError: if a required field is missing, or a number is invalid.
@@ -37,13 +41,14 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
     if values[0] is None:
         raise corrupt(name, "its incarnation is missing")
     incarnation = values[0].decode(errors="replace")
-    statistics, (snapshot_rounds, snapshot_at) = await asyncio.gather(
+    statistics, (snapshot_rounds, snapshot_at), open_ = await asyncio.gather(
         call("HGETALL", keys.statistics(name, incarnation)),
         call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
+        open_bytes(name),
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
-    refused = zip(FeedbackStatus, values[10:], strict=True)
+    refused = zip(FeedbackStatus, values[9:], strict=True)
     return ModelStats(
         name=name,
         round_count=rounds,
@@ -59,8 +64,8 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
         partial=reward_sum(name, values[5]),
         expired=min(count(name, "expired", values[6] or b"0"), rounds),  # only a damaged counter is larger
         abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
-        open_bytes=repaired(values[8]),
-        predictions_refused=repaired(values[9]),
+        open_bytes=open_,
+        predictions_refused=_repaired(values[8]),
     )
 
 
@@ -88,6 +93,6 @@ def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
     return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}
 
 
-def repaired(value: bytes | None) -> int:
+def _repaired(value: bytes | None) -> int:
     """Decode a counter; a missing or damaged one counts as 0, because it is not essential."""
     return int(value) if value is not None and value.isdigit() else 0

@@ -41,7 +41,7 @@ from service.store.redis.driver_errors import translated_error, translating_erro
 from service.store.redis.entry_codec import CHANGE_VERSION, decode_tail
 from service.store.redis.feedback_codec import activation_status, decode_results, encoded_token
 from service.store.redis.model_hash import count, read_listed, read_model
-from service.store.redis.model_stats import read_load, read_model_stats, repaired
+from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.scripts import Script, record_script, script
 from service.store.stored_models import (
@@ -554,10 +554,10 @@ class RedisStore(Store):
         await self._run(_ENLIST, [due], args)
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        return await read_model_stats(self._call, name)
+        return await read_model_stats(self._call, self._open_bytes, name)
 
     async def measure(self, name: str) -> ModelMemory | None:
-        own, open_bytes = await self._call("HMGET", keys.model(name), "incarnation", "open_bytes")
+        own = await self._call("HGET", keys.model(name), "incarnation")
         if own is None:
             return None
         key = ModelKey(name, own.decode(errors="replace"))
@@ -570,7 +570,7 @@ class RedisStore(Store):
         named = {each: group for group, members in groups.items() for each in members}
         named |= {each: "other" for each in keys.lasting(*key) if each not in named}
         sizes = await self._run(_MEASURE, list(named), [_MEASURED_SAMPLES])
-        total = Counter(open=repaired(open_bytes))
+        total = Counter(open=await self._open_bytes(name))
         for group, size in zip(named.values(), sizes, strict=True):
             total[group] += size
         return ModelMemory(*(total[field] for field in ModelMemory._fields))

@@ -109,10 +109,14 @@ async def test_passed_moments_make_room(any_store_url: str, name: str) -> None:
     async with model(any_store_url, name, 2) as made:
         passed = int(time.time()) - 1
         await made.predict("a", "b", at=passed, seconds=0.001)
-        assert await made.count() == (2, 0)
+        assert await made.count() == (0, 0)  # also if nothing is asked after
+        memory = await made.store.measure(name)
+        assert memory is not None
+        assert memory.open == 0
         assert refusals(await made.predict("c")) == [False]
         assert await made.count() == (1, 0)
         await made.predict("d", at=passed, seconds=0.001)
+        assert made.fields()[b"open:%d" % passed]
         await made.publish()
         assert await made.count() == (1, 0)
         assert set(made.fields()) == {b"open_bytes", b"open:%d" % LATER}
