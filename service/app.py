@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import numpy as np
 from fastapi import FastAPI
 
 from learners.warming import load
@@ -40,7 +41,10 @@ from service.shadows.use_cases import Shadows
 from service.store.capabilities import Store
 from service.store.redis.open_store import OpenStore, open_store
 
-_UPKEEP_SECONDS = 1.0
+_UPKEEP_SECONDS = 0.75, 1.25
+"""Minimum and maximum seconds between two runs of upkeep. They vary: otherwise the same one of two workers would always
+look first for due models, even if it cannot read them."""
+
 _MOST_WARMED = 100  # maximum number of models whose kernels a worker loads when it starts
 _LAST_SECONDS = 1.0  # maximum duration of the last upkeep before a worker ends
 _PATIENCE = 0.1  # seconds between two cancellations of a task
@@ -118,9 +122,10 @@ async def _running(
 
     spare_lasting_objects()
     background = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
-    tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
+    (rng,) = environment.rng.spawn(1)  # which takes no numbers from the generator of the predictions
+    tasks = [asyncio.create_task(about_each_second(run, rng)) for run in (keep_up, *(each.run for each in background))]
     if policy.access is not None:
-        tasks.append(asyncio.create_task(_each_second(policy.access.meter.run)))
+        tasks.append(asyncio.create_task(about_each_second(policy.access.meter.run, rng)))
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
@@ -155,9 +160,10 @@ async def _warm_up(environment: Environment) -> None:
     gc.freeze()  # kernels live as long as the process
 
 
-async def _each_second(run: Callable[[], Awaitable[None]]) -> None:
+async def about_each_second(run: Callable[[], Awaitable[None]], rng: np.random.Generator) -> None:
+    """Run something after each pause, until cancelled; the pauses vary."""
     while True:
-        await asyncio.sleep(_UPKEEP_SECONDS)
+        await asyncio.sleep(rng.uniform(*_UPKEEP_SECONDS))
         await run()
 
 

@@ -5,8 +5,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
-import numpy as np
-
 from service.environment import Environment
 from service.errors import (
     ModelNotFoundError,
@@ -28,9 +26,8 @@ _WATCH_SECONDS = 30.0
 _RETRY_SECONDS = 60.0
 """Seconds until the next visit to a model after a failed one."""
 
-_NEWER_SECONDS = 4.0, 5.0
-"""The same, at least and at most, if the visit met records of a newer version: in an upgrade, another worker can read
-them. It varies, because every worker looks once a second: with a fixed time, the same one would come first again."""
+NEWER_SECONDS = 4.5
+"""The same if the visit met records of a newer version: in an upgrade, another worker can read them."""
 
 _BLOCKS_AT_ONCE = 64
 """Maximum blocks closed per visit, which takes a few milliseconds. Then other models get a turn."""
@@ -62,7 +59,7 @@ class DueModels:
     ) -> None:
         self._store = environment.store
         self._offset = environment.store_offset
-        self._monotonic, self._rng = environment.monotonic, environment.rng
+        self._monotonic = environment.monotonic
         self._due, self._work, self._visit, self._loaded = due, work, visit, loaded
         self._at_once, self._lease = at_once, lease
         self._watched_at = -math.inf
@@ -87,13 +84,8 @@ class DueModels:
             pass
         except WagerError as error:  # this model must not stop the others
             _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
-            pause = newer_pause(self._rng) if isinstance(error, NewerVersionError) else _RETRY_SECONDS
+            pause = NEWER_SECONDS if isinstance(error, NewerVersionError) else _RETRY_SECONDS
             await self._store.put_off(self._due, key, self._offset(), pause)
-
-
-def newer_pause(rng: np.random.Generator) -> float:
-    """Draw the seconds until the next visit to a model that has records of a newer version."""
-    return rng.uniform(*_NEWER_SECONDS)
 
 
 def expiry(environment: Environment, sessions: SessionCache) -> DueModels:

@@ -11,7 +11,7 @@ from typing import TypeVar, TypeVarTuple
 
 from learners.warming import SHADOWS
 from service import kernels
-from service.background.due_models import DueModels, newer_pause
+from service.background.due_models import NEWER_SECONDS, DueModels
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import (
@@ -91,7 +91,7 @@ class _ShadowFolds:
         self._models = environment.models
         self._compute = RestingCompute(environment.compute, environment.monotonic)
         self._offset = environment.store_offset
-        self._monotonic, self._rng = environment.monotonic, environment.rng
+        self._monotonic = environment.monotonic
 
     async def visit(self, key: ModelKey) -> None:
         """Fold the shadows of a model, and schedule its next visit."""
@@ -127,5 +127,5 @@ class _ShadowFolds:
             raise
         except WagerError as error:  # this shadow must not stop the others
             _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
-            return newer_pause(self._rng) if isinstance(error, NewerVersionError) else None
+            return NEWER_SECONDS if isinstance(error, NewerVersionError) else None
         return _PAUSE_SECONDS + replica.bytes / _BYTES_PER_SECOND if is_done else 0.0

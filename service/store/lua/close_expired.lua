@@ -10,15 +10,13 @@ local BEFORE_IDS = 3
 local PAUSE_SECONDS = 1 -- between two calls for one model, however short its window is
 local REST_SECONDS = 0.5 -- by which the next visit to an idle model may be late: fewer visits
 local MOST_ROUNDS = 256 -- after which the call returns, because it blocks the store; the other blocks stay due
+local NEWER_SECONDS = 4.5 -- for which a block of a newer version is left to workers that can read it
 local log, gone = open_log(ARGV[1])
 if not log then
   return gone
 end
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1e6 + ARGV[2]
--- How long a block of a newer version is left to workers that can read it. They look once a second, so after a fixed time
--- the same worker would come first again; the microseconds are as good as random.
-local NEWER_SECONDS = 4 + clock[2] % 1000 / 1000
 
 -- Writes an outcome without a round, so that later feedback has expired by every clock.
 local function drop(block, i, token_and_check)
