@@ -1,12 +1,11 @@
 """What workers and their store use at a moment."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import redis
 
 from benchmarks.server import Server
-from service.store import keys
 
 
 class WorkerUsage(NamedTuple):
@@ -23,8 +22,8 @@ class StoreUsage(NamedTuple):
 
     memory: float  # bytes in use, without fragmentation
     keys: float
-    log_entries: float  # over all models
-    open_bytes: float  # of predictions over all models, as counted for `WAGER_MAX_OPEN_BYTES`
+    retained: int  # rounds in all logs that the latest snapshots include
+    unfolded: int  # most rounds in the log of a model that its latest snapshot lacks
 
 
 def read_worker(server: Server) -> WorkerUsage:
@@ -41,12 +40,23 @@ def read_store(url: str) -> StoreUsage:
     try:
         memory, total = store.info("memory")["used_memory"], store.dbsize()
         logs = [key.decode() for key in store.scan_iter(match="wager:*:log", count=1_000)]
-        entries = sum(store.xlen(key) for key in logs)
-        models = [keys.model(key.partition("{")[2].partition("}")[0]) for key in logs]
-        open_bytes = sum(int(store.hget(key, "open_bytes") or 0) for key in models)
+        lengths = [_length(store, key) for key in logs]
     finally:
         store.close()
-    return StoreUsage(memory, total, entries, open_bytes)
+    return StoreUsage(memory, total, sum(before for before, _ in lengths), max(after for _, after in lengths))
+
+
+def _length(store: redis.Redis, log: str) -> tuple[int, int]:
+    """Return the number of rounds in a log up to the latest snapshot, and after it.
+
+    The id of an entry begins with the number of rounds up to and including the entry. The first one counts as a round.
+    """
+    ends: Any = store.xrange(log, count=1), store.xrevrange(log, count=1)
+    if not all(ends):
+        return 0, 0  # the model was deleted
+    first, last = (int(entries[0][0].partition(b"-")[0]) for entries in ends)
+    included: Any = store.hget(log.removesuffix("log") + "snapshot", "rounds")
+    return max(0, int(included or 0) - first + 1), max(0, last - int(included or 0))
 
 
 def _status(pid: int) -> dict[str, str]:

@@ -5,7 +5,9 @@ forgets no prediction. A plain application on the same machine gets a few reques
 shows what the machine does. A worker of the version before serves other models on the same store.
 
 Keys hold blocks of predictions, and a faster machine stores fewer of them in a block. So keys are counted per block
-that was made while the store kept it: that ratio is about 1, and grows only if something stays.
+that was made while the store kept it: that ratio is about 1, and grows only if something stays. A log is trimmed when
+a snapshot is stored, so its rounds are counted up to the latest snapshot; those after it have a maximum. At the end, no
+prediction is open when all have expired.
 """
 
 import asyncio
@@ -43,6 +45,7 @@ from benchmarks.soak.load import (
 from benchmarks.soak.samples import StoreUsage, WorkerUsage, read_store, read_worker
 from benchmarks.soak.trend import Trend, trend
 from benchmarks.traffic import CONNECTIONS
+from service.background.upkeep import SNAPSHOT_EVERY
 from toolkit.load.client import Client, Target
 from toolkit.load.loops import Pace, Requests, open_loop
 
@@ -54,7 +57,11 @@ FLAT = 0.02
 """Allowed growth per hour, as a share of the level."""
 
 FLAT_LATENCY = 0.2
+UNFOLDED = 2 * SNAPSHOT_EVERY
+"""Allowed rounds of a model after its latest snapshot."""
+
 _BASELINE_RATE = 40.0
+_SURPLUS = 5.0  # seconds
 LAUNCHER = ("benchmarks.soak.forgetful",)
 KEPT_SLICES = round((WINDOW + FORGET_AFTER) / SLICE_SECONDS)
 """Slices for which the store keeps a prediction."""
@@ -83,6 +90,7 @@ class Soak(NamedTuple):
     requests: int
     refused: int  # or unanswered
     samples: Sequence[Sample]
+    left_open: float  # bytes of open predictions when all have expired
 
 
 class Fleet(NamedTuple):
@@ -132,10 +140,23 @@ async def play(fleet: Fleet, seconds: float, n: int) -> Soak:
             Load(former, "/predict", prediction_bodies(FORMER), FORMER_SHARE * rate, SLICE_SECONDS),
             Guests(service),
         )
-        return await _sample(fleet, loads, former, baseline, rate, seconds)
+        requests, refused, samples = await _sample(fleet, loads, former, baseline, seconds)
+        await asyncio.sleep(WINDOW + FORGET_AFTER + _SURPLUS)
+        return Soak(rate, requests, refused, samples, await _open_bytes(service))
 
 
-async def _sample(fleet: Fleet, loads: Loads, former: Client, baseline: Client, rate: float, seconds: float) -> Soak:
+async def _open_bytes(service: Client) -> float:
+    """Return the bytes of the open predictions of all models."""
+    lines = (await call(service, "GET", "/metrics")).decode().splitlines()
+    counted = [float(line.split()[-1]) for line in lines if line.startswith("wager_open_predictions_bytes{")]
+    if len(counted) < len(STEADY):
+        raise RuntimeError(f"/metrics has {len(counted)} models")
+    return sum(counted)
+
+
+async def _sample(
+    fleet: Fleet, loads: Loads, former: Client, baseline: Client, seconds: float
+) -> tuple[int, int, list[Sample]]:
     samples, blocks, began = list[Sample](), deque[int](maxlen=KEPT_SLICES), time.monotonic()
     before, requests, refused = read_worker(fleet.server), 0, 0
     while time.monotonic() < began + seconds:
@@ -151,7 +172,7 @@ async def _sample(fleet: Fleet, loads: Loads, former: Client, baseline: Client, 
         samples.append(Sample(at, usage, beside, store, sum(blocks), spent, predict, feedback, p99))
         before, requests = usage, requests + sum(each.answered for each in slices)
         refused += sum(each.failed for each in slices)
-    return Soak(rate, requests, refused, samples)
+    return requests, refused, samples
 
 
 async def _check_refusal(former: Client) -> None:
@@ -187,8 +208,7 @@ _MEASURES = (
     _Measure("its threads", "", lambda it: it.former.threads, FLAT),
     _Measure("memory of the store", "MiB", lambda it: it.store.memory / _MIB, FLAT),
     _Measure("keys in the store per block that it keeps", "", lambda it: it.store.keys / it.blocks, FLAT),
-    _Measure("bytes of open predictions", "MiB", lambda it: it.store.open_bytes / _MIB, FLAT),
-    _Measure("entries in all logs", "", lambda it: it.store.log_entries, FLAT),
+    _Measure("rounds in all logs up to the latest snapshots", "", lambda it: it.store.retained, FLAT),
     _Measure("the worker's processor time per request", "µs", lambda it: it.spent, FLAT_LATENCY),
     _Measure("p99 of /predict", "ms", lambda it: it.predict, FLAT_LATENCY),
     _Measure("p99 of /feedback", "ms", lambda it: it.feedback, FLAT_LATENCY),
@@ -209,7 +229,17 @@ def rows_of(soak: Soak, warm_up: float, is_short: bool) -> list[Row]:
     rows = [_row(each, trend(times, np.array([each.of(sample) for sample in kept])), is_short) for each in _MEASURES]
     load = f"{soak.rate:,.0f} predictions/s, {len(STEADY) + len(FORMER) + 1} models and {GUESTS} that come and go"
     figure = f"{soak.requests:,} requests, {soak.refused:,} refused or unanswered"
-    return [Row(f"load: {load}", figure, f"{len(kept)} samples", math.nan, "0 refused", not soak.refused), *rows]
+    first = Row(f"load: {load}", figure, f"{len(kept)} samples", math.nan, "0 refused", not soak.refused)
+    return [first, *rows, *_bounds(soak, kept)]
+
+
+def _bounds(soak: Soak, kept: Sequence[Sample]) -> list[Row]:
+    most, left = max(each.store.unfolded for each in kept), soak.left_open
+    limit = f"≤ {UNFOLDED:,}"
+    return [
+        Row("most rounds of a model after its latest snapshot", f"{most:,}", "", math.nan, limit, most <= UNFOLDED),
+        Row("bytes of open predictions when all have expired", f"{left:,.0f}", "", math.nan, "0", not left),
+    ]
 
 
 def _row(measure: _Measure, found: Trend, is_short: bool) -> Row:
