@@ -432,3 +432,16 @@ async def test_a_known_key_needs_no_place_of_the_unknown_ones(store: RedisStore,
             await gatekeeper.identify(f"wk_{n:012x}_{n:064x}")
     assert gatekeeper.known_id(key.text) == key.id
     assert {gatekeeper.known_id(each) for each in (key.text[:-4] + "0123", "wk_", "")} == {""}
+
+
+async def test_a_flood_of_unknown_keys_refuses_no_known_one(store_url: str, admin: KeyAdmin) -> None:
+    """The flood takes at most half of the places, whatever the known key does."""
+    key = await admin.create("t", ["read"])
+    async with worker(store_url, auth="required", max_requests_in_flight=10) as client:
+        assert (await client.get("/models", headers=bearer(key))).is_success  # now the worker knows the key
+        for turn in range(20):
+            unknown = [f"wk_{turn:06x}{n:06x}_{n:064x}" for n in range(30)]
+            asked = [client.get("/models", headers=bearer(each)) for each in [*unknown, *[key] * 4]]
+            statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
+            assert statuses[len(unknown) :] == [200] * 4
+            assert 503 in statuses[: len(unknown)]
