@@ -96,7 +96,7 @@ class KeyBudgets(BaseModel):
     """Maximum number of models that the key allows. At this number, it creates no further ones."""
     open_bytes: Annotated[ByteSize, Field(ge=1)] | None = None
     """Maximum bytes of the open predictions of these models. Above it, the key makes no further predictions."""
-    compute_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    compute_seconds: Annotated[float, Field(ge=0.001, le=86_400)] | None = None
     """Maximum processor time that its requests take within a minute."""
 
 

@@ -46,7 +46,8 @@ def create(
         typer.Option(help="Maximum bytes of the open predictions of these models, such as 100MB. Unset: no limit."),
     ] = None,
     max_compute_seconds: Annotated[
-        float | None, typer.Option(help="Maximum processor time of its requests in a minute. Unset: no limit.")
+        float | None,
+        typer.Option(help="Maximum processor time of its requests in a minute, at least 0.001. Unset: no limit."),
     ] = None,
     expires_in_days: Annotated[float | None, typer.Option(help="Days until the key expires. Unset: never.")] = None,
 ) -> None:
