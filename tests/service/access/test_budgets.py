@@ -441,7 +441,7 @@ async def test_a_flood_of_unknown_keys_refuses_no_known_one(store_url: str, admi
         assert (await client.get("/models", headers=bearer(key))).is_success  # now the worker knows the key
         for turn in range(20):
             unknown = [f"wk_{turn:06x}{n:06x}_{n:064x}" for n in range(30)]
-            asked = [client.get("/models", headers=bearer(each)) for each in [*unknown, *[key] * 4]]
+            asked = [client.get("/models", headers=bearer(each)) for each in [*unknown, *[key.text] * 4]]
             statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
             assert statuses[len(unknown) :] == [200] * 4
             assert 503 in statuses[: len(unknown)]
