@@ -60,14 +60,16 @@ class ModelMetrics:
             load = await self._store.read_load()
             names = self._names or await self._store.list_busiest(self._most)
             found = await asyncio.gather(*(self._read_model(name) for name in names))
+            readable = [stats for stats in found if isinstance(stats, ModelStats)]
+            open_bytes = await asyncio.gather(*(self._store.sum_open_bytes([stats.name]) for stats in readable))
         except StoreError:
             up.add_metric((), 0)
             return [up]
         up.add_metric((), 1)
-        readable = [stats for stats in found if isinstance(stats, ModelStats)]
         unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
         omitted = _omitted(max(0, load.models - len(readable) - unreadable), self._names)
-        return [up, *_of_store(load, unreadable), omitted, *_of_models(readable, self._now())]
+        models = _of_models(readable, self._now())
+        return [up, *_of_store(load, unreadable), omitted, _open_predictions(readable, open_bytes), *models]
 
     async def _read_model(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
@@ -177,10 +179,6 @@ _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
     "wager_fold_lag_rounds": ("Rounds in the log that no worker has published as folded.", fold_lag),
     "wager_snapshot_lag_rounds": ("Rounds in the log after the latest snapshot.", snapshot_lag),
     "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
-    "wager_open_predictions_bytes": (
-        "Bytes of open predictions in the store, until they have feedback or are no longer kept.",
-        lambda stats: stats.open_bytes,
-    ),
     "wager_damaged_rounds": ("Unreadable rounds, which are skipped.", lambda stats: stats.damaged),
 }
 
@@ -197,6 +195,14 @@ _STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
 }
 
 _OPEN_TEXT = f"Predictions in the window still without feedback; the window is accurate to 1/{SLOTS} of its length."
+
+
+def _open_predictions(models: Sequence[ModelStats], open_bytes: Sequence[int]) -> Metric:
+    text = "Bytes of open predictions in the store, until they have feedback or are no longer kept."
+    family = GaugeMetricFamily("wager_open_predictions_bytes", text, labels=("model",))
+    for stats, size in zip(models, open_bytes, strict=True):
+        family.add_metric((stats.name,), size)
+    return family
 
 
 def _feedback(models: Sequence[ModelStats]) -> Metric:

@@ -87,8 +87,7 @@ class ModelStats(NamedTuple):
     partial: float = 0.0  # sum of the rewards between 0 and 1
     expired: int = 0  # rounds without feedback
     abstained: int = 0  # rounds whose answer abstained
-    open_bytes: int = 0  # bytes of the open predictions, until their keys have expired
-    predictions_refused: int = 0  # predictions not stored because `open_bytes` would have exceeded its maximum
+    predictions_refused: int = 0  # predictions not stored because the open ones would have exceeded their maximum bytes
 
 
 class StoreLoad(NamedTuple):

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from service.json_values import JsonObject
 from service.store import keys
@@ -24,13 +24,8 @@ _FIELDS = (
 )
 
 
-async def read_model_stats(call: Call, open_bytes: Callable[[str], Awaitable[int]], name: str) -> ModelStats | None:
+async def read_model_stats(call: Call, name: str) -> ModelStats | None:
     """Read a model's counters and statistics; return None if the model does not exist.
-
-    Args:
-        call: sends a command to the server that has the command's keys.
-        open_bytes: returns the bytes of a model's open predictions.
-        name: name of the model.
 
     Raises:
         StoreCorruptError: if a required field is missing, or a number is invalid.
@@ -41,10 +36,9 @@ async def read_model_stats(call: Call, open_bytes: Callable[[str], Awaitable[int
     if values[0] is None:
         raise corrupt(name, "its incarnation is missing")
     incarnation = values[0].decode(errors="replace")
-    statistics, (snapshot_rounds, snapshot_at), open_ = await asyncio.gather(
+    statistics, (snapshot_rounds, snapshot_at) = await asyncio.gather(
         call("HGETALL", keys.statistics(name, incarnation)),
         call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
-        open_bytes(name),
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
@@ -64,7 +58,6 @@ async def read_model_stats(call: Call, open_bytes: Callable[[str], Awaitable[int
         partial=reward_sum(name, values[5]),
         expired=min(count(name, "expired", values[6] or b"0"), rounds),  # only a damaged counter is larger
         abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
-        open_bytes=open_,
         predictions_refused=_repaired(values[8]),
     )
 

@@ -554,7 +554,7 @@ class RedisStore(Store):
         await self._run(_ENLIST, [due], args)
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        return await read_model_stats(self._call, self._open_bytes, name)
+        return await read_model_stats(self._call, name)
 
     async def measure(self, name: str) -> ModelMemory | None:
         own = await self._call("HGET", keys.model(name), "incarnation")

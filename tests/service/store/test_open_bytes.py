@@ -58,7 +58,7 @@ class Model:
 
     async def count(self) -> tuple[float, int]:
         stats = await Scenario(self.store, self.key).figures()
-        return stats.open_bytes / EACH, stats.predictions_refused
+        return await self.store.sum_open_bytes([self.key.name]) / EACH, stats.predictions_refused
 
     def fields(self) -> dict[bytes, bytes]:
         with raw(self._url) as client:
