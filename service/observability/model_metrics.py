@@ -69,7 +69,7 @@ class ModelMetrics:
         unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
         omitted = _omitted(max(0, load.models - len(readable) - unreadable), self._names)
         models = _of_models(readable, self._now())
-        return [up, *_of_store(load, unreadable), omitted, _open_predictions(readable, open_bytes), *models]
+        return [up, *_of_store(load, unreadable), omitted, _sizes(readable, open_bytes), *models]
 
     async def _read_model(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
@@ -197,7 +197,7 @@ _STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
 _OPEN_TEXT = f"Predictions in the window still without feedback; the window is accurate to 1/{SLOTS} of its length."
 
 
-def _open_predictions(models: Sequence[ModelStats], open_bytes: Sequence[int]) -> Metric:
+def _sizes(models: Sequence[ModelStats], open_bytes: Sequence[int]) -> Metric:
     text = "Bytes of open predictions in the store, until they have feedback or are no longer kept."
     family = GaugeMetricFamily("wager_open_predictions_bytes", text, labels=("model",))
     for stats, size in zip(models, open_bytes, strict=True):
