@@ -22,7 +22,8 @@ def memory(
     """List the models that use the most memory of the store, with the bytes that each kind of their data uses.
 
     Reads the store of WAGER_STORE_URL, or of WAGER_DATA_DIR, whether or not the service is running. Logs are estimated
-    from samples. The rest of the memory is overhead of the store, and predictions that have received feedback.
+    from samples. The rest of the memory is overhead of the store, and predictions that have received feedback or whose
+    model is deleted.
     """
     load, found = use_store(_measure, create=False)
     largest = sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))[:most]
