@@ -16,6 +16,7 @@ from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
 from service.api.middleware.pipeline import RequestLimits, RequestPolicy
 from service.background.due_models import expiry, retention
+from service.background.erasure import Erasure
 from service.background.shadow_folds import shadow_folds
 from service.compute import Compute
 from service.environment import Environment, system_environment
@@ -121,7 +122,8 @@ async def _running(
         await sessions.maintain()
 
     spare_lasting_objects()
-    background = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
+    due = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
+    background = *due, Erasure(environment)
     (rng,) = environment.rng.spawn(1)  # which takes no numbers from the generator of the predictions
     tasks = [asyncio.create_task(about_each_second(run, rng)) for run in (keep_up, *(each.run for each in background))]
     if policy.access is not None:

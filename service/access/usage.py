@@ -145,6 +145,7 @@ class UsageMeter:
         if (noted := await self._counter.open_bytes(caller.key_id)) is not None:
             return noted
         sum_ = await self._models.sum_open_bytes(await self._names(caller))
+        sum_ += await self._models.sum_deleted_bytes(lambda name: name in caller.names)
         await self._counter.note_open_bytes(caller.key_id, sum_)
         return sum_
 

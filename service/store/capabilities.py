@@ -6,7 +6,7 @@ to its disk. Each method documents its other errors. A writing method that raise
 have had its effect. Every call may be repeated, unless its method says otherwise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from service.prediction_id import PredictionId
@@ -135,9 +135,25 @@ class ModelTable(Protocol):
         """
 
     async def delete_model(self, name: str, version: Version | None = None) -> bool:
-        """Delete a model, even a damaged one; its predictions expire later.
+        """Delete a model, even a damaged one, and list it for `erase`, which erases its predictions.
 
         Return False if it does not exist, or if a version is given and it is not the current one.
+        """
+
+    async def sum_deleted_bytes(self, is_summed: Callable[[str], bool]) -> int:
+        """Sum the bytes that open predictions of deleted models take until they are erased; choose models by name."""
+
+    async def erase(self, deleted: Collection[ModelKey], cursor: str) -> str | None:
+        """Scan some keys of the store, and erase those that deleted models have left.
+
+        An existing model keeps its keys: the store may have lost its deletion.
+
+        Args:
+            deleted: models of the list `Due.ERASURE`. After the last page, they are no longer on it.
+            cursor: the result of the previous call; "" at first.
+
+        Returns:
+            The next cursor, or None after the last page.
         """
 
 

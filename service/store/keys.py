@@ -61,6 +61,22 @@ def model(name: str) -> str:
     return f"wager:{{{name}}}:model"
 
 
+def deleted(name: str, incarnation: str) -> str:
+    """Return the key of a hash that counts the open predictions of a deleted model until they are erased.
+
+    Fields: `open:<moment>`, as in the model's hash. The key expires at the latest of these moments.
+    """
+    return f"wager:{{{name}}}:deleted:{incarnation}"
+
+
+def of_incarnation(key: str) -> ModelKey | None:
+    """Return the incarnation of a model that alone uses a key, or None if there is none."""
+    match key.split(":"):
+        case ["wager", name, incarnation, _, *_]:
+            return ModelKey(name[1:-1], incarnation)
+    return None
+
+
 def log(name: str, incarnation: str) -> str:
     """Return the key of a model's log, a stream of rounds and changes.
 

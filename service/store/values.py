@@ -185,12 +185,13 @@ class Due(StrEnum):
     """The lists of models that need background work, by the keys of their sorted sets.
 
     A member is `<name>:<incarnation>`. Its score is the moment at which the model becomes due, in seconds since the
-    epoch. Some of the models may be gone.
+    epoch. Some of the models may be gone, or, in `ERASURE`, may be there.
     """
 
     CLOSING = "wager:closing"  # predictions expire and must be closed
     RETENTION = "wager:retention"  # rounds become older than `retain_seconds`
     SHADOWS = "wager:shadowed"  # shadows have rounds to fold
+    ERASURE = "wager:erasure"  # the model is deleted, and its predictions must be erased
 
 
 MOST_SOURCES = 100

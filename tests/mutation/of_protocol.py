@@ -12,6 +12,21 @@ PROTOCOL: Errors = {
             "draws = draws._replace(propensities=distributions.max(axis=1))",
         ),
     ],
+    "test_a_deleted_model_counts_until_it_is_erased": [
+        (
+            "protocol: a deletion frees open bytes at once",
+            "delete_model.lua",
+            "deleted, field, bytes",
+            "deleted, field, 0",
+        ),
+        ("protocol: other models are erased", "RedisStore.erase", "and key in deleted", "and key"),
+    ],
+    "test_a_model_that_is_there_is_not_erased": [
+        ("protocol: an existing model is erased", "erase_keys.lua", "~= ARGV[1]", "~= ''"),
+    ],
+    "test_another_worker_ends_what_one_has_begun": [
+        ("protocol: a search that failed is not repeated", "Erasure.run", "_AT_ONCE, _LEASE", "_AT_ONCE, 1e9"),
+    ],
     "test_draws_of_a_batch_are_independent": [
         (
             "protocol: one uniform for the whole batch",

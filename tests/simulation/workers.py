@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar, TypeVarTuple
 import numpy as np
 
 from service.background.due_models import expiry, retention
+from service.background.erasure import Erasure
 from service.background.shadow_folds import shadow_folds
 from service.compute import Compute
 from service.environment import Environment
@@ -137,6 +138,7 @@ class SimulatedWorker:
             expiry(environment, sessions).run,
             retention(environment, sessions).run,
             shadow_folds(environment).run,
+            Erasure(environment).run,
         ]
         for visit in visits:
             self.loop.spawn(_each_second(visit, self.rng.random()))

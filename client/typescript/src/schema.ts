@@ -195,7 +195,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Model
-         * @description Delete a model and its log. Its open predictions no longer accept feedback.
+         * @description Delete a model and its log. Its open predictions accept no more feedback, and a worker erases them soon.
          */
         delete: operations["delete_model"];
         options?: never;

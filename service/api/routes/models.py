@@ -133,7 +133,7 @@ def _add_reading(routes: APIRouter, registry: ModelRegistry, catalogue: Catalogu
             str | None, Header(description="The ETag of the model to delete, in case somebody changes or replaces it.")
         ] = None,
     ) -> None:
-        """Delete a model and its log. Its open predictions no longer accept feedback."""
+        """Delete a model and its log. Its open predictions accept no more feedback, and a worker erases them soon."""
         await registry.delete(name, ["*"] if if_match is None else versions_in(if_match))
 
 

@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
--- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
--- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 13th, then each of these.
+-- Deletes one incarnation of a model. Its predictions stay, and their open bytes count until they are erased. Without an
+-- incarnation, deletes a damaged value at the model's key.
+-- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 13th, then each of these;
+--       the key that counts the open bytes of the deleted incarnation.
 -- ARGV: incarnation (empty: none), digest of the history that it must have (empty: any), then the ids of the kept
 -- snapshots.
 -- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
 local BEFORE_KEPT = 13
+local deleted = table.remove(KEYS)
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])
@@ -21,5 +24,14 @@ for i = 3, #ARGV do
     return 3
   end
 end
+local _, _, open = count_open(KEYS[1])
 redis.call('UNLINK', unpack(KEYS))
+local last = 0
+for field, bytes in pairs(open) do
+  redis.call('HSET', deleted, field, bytes)
+  last = math.max(last, tonumber((string.gsub(field, '^open:', ''))))
+end
+if last > 0 then
+  redis.call('EXPIRE', deleted, string.format('%.0f', last - redis.call('TIME')[1]))
+end
 return 1

@@ -8,8 +8,8 @@ because the scripts are idempotent; only `count_traffic` then counts again.
 import asyncio
 import json
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from service.prediction_id import PredictionId
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles, parse_store_url
-from service.store.connections.connections import Call, Confirmed, Connection, connect
+from service.store.connections.connections import Confirmed, Connection, connect
 from service.store.connections.pipeline import Word
 from service.store.connections.readiness import read_readiness
 from service.store.embedded.server import LOG_FOLDER, free_bytes
@@ -92,7 +92,8 @@ from service.store.values import (
 )
 
 _SNAPSHOT_IS_AHEAD = -1  # reply of record_damage.lua
-_SCAN_COUNT = 1000  # keys that one SCAN examines
+_SCANNED_AT_ONCE = 1000  # keys that one SCAN examines for blocks of predictions
+_ERASED_AT_ONCE = 200  # the same for what is erased, which takes about a millisecond
 _ENTRIES_AT_ONCE = 2048
 """Maximum log entries to trim per call, which takes about a millisecond."""
 _NOT_KEPT = 2  # reply of change_model.lua
@@ -132,7 +133,8 @@ _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
 _CHANGE_MODEL = script("counts", "change_model")
-_DELETE_MODEL = script("delete_model")
+_DELETE_MODEL = script("counts", "open_bytes", "delete_model")
+_ERASE_KEYS = script("erase_keys")
 _PUT_SHADOW = record_script("read_entries", "log_begin", "put_shadow")
 _DROP_SHADOW = script("drop_shadow")
 _SAVE_SHADOW = record_script("read_entries", "snapshot_there", "save_shadow")
@@ -255,12 +257,21 @@ class RedisStore(Store):
         sum_ = 0
         for start in range(0, len(names), _SUMMED_AT_ONCE):
             some = names[start : start + _SUMMED_AT_ONCE]
-            sum_ += sum(await asyncio.gather(*map(self._open_bytes, some)))
+            sum_ += sum(await asyncio.gather(*(self._open_bytes(keys.model(name)) for name in some)))
         return sum_
 
-    async def _open_bytes(self, name: str) -> int:
+    async def sum_deleted_bytes(self, is_summed: Callable[[str], bool]) -> int:
+        members = await self._call("ZRANGE", Due.ERASURE, 0, -1)
+        deleted = [keys.deleted(*key) for key in map(keys.of_member, members) if is_summed(key.name)]
+        sum_ = 0
+        for start in range(0, len(deleted), _SUMMED_AT_ONCE):
+            sum_ += sum(await asyncio.gather(*map(self._open_bytes, deleted[start : start + _SUMMED_AT_ONCE])))
+        return sum_
+
+    async def _open_bytes(self, counting: str) -> int:
+        """Return the open bytes that a hash counts: 0 if it is missing or damaged."""
         try:
-            return int(await self._run(_SUM_OPEN, [keys.model(name)], ()))
+            return int(await self._run(_SUM_OPEN, [counting], ()))
         except exceptions.ResponseError as error:
             if not isinstance(translated_error(error), StoreCorruptError):
                 raise
@@ -311,18 +322,37 @@ class RedisStore(Store):
 
     async def delete_model(self, name: str, version: Version | None = None) -> bool:
         own, digest = version or (await self._incarnation(name) or b"", b"")
-        deleted = await self._delete(name, own, digest)
+        key = ModelKey(name, own.decode(errors="replace"))
+        await self.watch(Due.ERASURE, [key])  # before and after: a visit between the two finds the model
+        deleted = await self._delete(key, digest)
         if version and not deleted:
             return False
+        await self.watch(Due.ERASURE, [key])
         await self._call("ZREM", keys.MODELS, name)
         await self._relist_flag(name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self._call("ZREM", keys.TRAFFIC, name)
-        for due in Due:
-            await self.unwatch(due, ModelKey(name, own.decode(errors="replace")))
+        for due in (Due.CLOSING, Due.RETENTION, Due.SHADOWS):
+            await self.unwatch(due, key)
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
+
+    async def erase(self, deleted: Collection[ModelKey], cursor: str) -> str | None:
+        found, following = await self._scan("wager:{*", cursor, _ERASED_AT_ONCE)
+        left = defaultdict[ModelKey, list[str]](list)
+        for name in found:
+            if (key := keys.of_incarnation(name)) and key in deleted:
+                left[key].append(name)
+        await asyncio.gather(*(self._erase_keys(key, names) for key, names in left.items()))
+        if following is None:
+            for key in deleted:
+                await self._erase_keys(key, [keys.deleted(*key)])
+                await self.unwatch(Due.ERASURE, key)
+        return following
+
+    async def _erase_keys(self, key: ModelKey, names: Sequence[str]) -> None:
+        await self._run(_ERASE_KEYS, [keys.model(key.name), *names], [key.incarnation])
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
@@ -386,19 +416,13 @@ class RedisStore(Store):
         return Closed(newest, bool(due))
 
     async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
-        return await self._get(keys.block(*key, id_).encode())
+        return await self._get(keys.block(*key, id_))
 
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
-        """Scan one page. A cursor is the index of a server, a dot, and that server's cursor."""
-        prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())
-        number, _, place = (cursor or "0.0").partition(".")
-        if int(number) >= len(servers):  # the store has fewer servers than before
-            return BlockPage([], None)
-        following, found = await self._scan(servers[int(number)].call, int(place), f"{prefix}*")
-        blocks = [Block(name.removeprefix(prefix), record) for name, record in found]
-        if following:
-            return BlockPage(blocks, f"{number}.{following}")
-        return BlockPage(blocks, f"{int(number) + 1}.0" if int(number) + 1 < len(servers) else None)
+        prefix = keys.block(*key, "")
+        found, following = await self._scan(f"{prefix}*", cursor, _SCANNED_AT_ONCE)
+        records = [(name.removeprefix(prefix), await self._get(name)) for name in found]
+        return BlockPage([Block(id_, record) for id_, record in records if record is not None], following)
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
@@ -570,7 +594,7 @@ class RedisStore(Store):
         named = {each: group for group, members in groups.items() for each in members}
         named |= {each: "other" for each in keys.lasting(*key) if each not in named}
         sizes = await self._run(_MEASURE, list(named), [_MEASURED_SAMPLES])
-        total = Counter(open=await self._open_bytes(name))
+        total = Counter(open=await self._open_bytes(keys.model(name)))
         for group, size in zip(named.values(), sizes, strict=True):
             total[group] += size
         return ModelMemory(*(total[field] for field in ModelMemory._fields))
@@ -630,13 +654,13 @@ class RedisStore(Store):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
-    async def _delete(self, name: str, own: bytes, digest: bytes) -> bool:
+    async def _delete(self, key: ModelKey, digest: bytes) -> bool:
         """Delete the lasting keys and kept snapshots of an incarnation. Repeat this if others were kept in between."""
-        incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
+        reply = _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
-            ids = await self._kept_ids(ModelKey(name, incarnation))
-            kept = [keys.kept_snapshot(name, incarnation, id_) for id_ in ids]
-            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, digest, *ids])
+            ids = await self._kept_ids(key)
+            named = [*keys.lasting(*key), *(keys.kept_snapshot(*key, id_) for id_ in ids), keys.deleted(*key)]
+            reply = await self._run(_DELETE_MODEL, named, [key.incarnation, digest, *ids])
         return bool(reply)
 
     async def _kept_ids(self, key: ModelKey) -> list[str]:
@@ -667,15 +691,25 @@ class RedisStore(Store):
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
         return int(reply)
 
-    async def _scan(self, server: Call, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
-        """Return the next cursor, which is 0 after the last page, and a page of keys with their values."""
-        following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+    async def _scan(self, pattern: str, cursor: str, count: int) -> tuple[list[str], str | None]:
+        """Examine about `count` keys; return those that match, and the next cursor, or None after the last page.
+
+        A cursor is the index of a server, a dot, and that server's cursor; "" for the first page.
+        """
+        servers = list(await self._connection.primaries())
+        number, _, place = (cursor or "0.0").partition(".")
+        if int(number) >= len(servers):  # the store has fewer servers than before
+            return [], None
+        words = "SCAN", int(place), "MATCH", pattern, "COUNT", count
+        following, found = await servers[int(number)].call(*words)
         if isinstance(following, dict):  # the cluster client returns cursors by server
             (following,) = following.values()
-        records = [(key.decode(errors="replace"), await self._get(key)) for key in found]
-        return int(following), [(name, record) for name, record in records if record is not None]
+        names = [key.decode(errors="replace") for key in found]
+        if int(following):
+            return names, f"{number}.{int(following)}"
+        return names, f"{int(number) + 1}.0" if int(number) + 1 < len(servers) else None
 
-    async def _get(self, key: bytes) -> bytes | None:
+    async def _get(self, key: str) -> bytes | None:
         """Return the string at a key, or None; b"", which is not a valid block, if the value has another type."""
         try:
             record: bytes | None = await self._call("GET", key)

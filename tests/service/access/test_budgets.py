@@ -32,6 +32,7 @@ from tests.service.metrics import scrape, value
 from tests.service.sample_models import definition
 from tests.service.store.calls import open_store
 from tests.service.store.samples import NOW, WINDOW
+from tests.service.store.test_deleted_models import erase
 from tests.service.store.test_open_bytes import blocks_of
 from tests.service.workers import Clock, worker
 
@@ -166,9 +167,16 @@ async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, 
         await each.check(caller, "feedback")  # which makes room
         await each.check(caller, "read")
     await store.delete_model("open-b")
+    await store.create_model(ModelKey("open-b", "another"), "{}", NOW)
+    await meters.run(caller)
+    for each in [*meters.both, meters.another()]:  # a deletion alone makes no room
+        with pytest.raises(OpenBytesSpentError):
+            await each.check(caller, "predict")
+    await erase(store)
     await meters.run(caller)
     for each in meters.both:
         await each.check(caller, "predict")
+    await store.delete_model("open-b")
     await store.delete_model("open-a")
 
 

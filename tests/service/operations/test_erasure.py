@@ -10,14 +10,15 @@ import json
 import re
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from service.background.due_models import DueModels, expiry, retention
+from service.background.due_models import expiry, retention
+from service.background.erasure import Erasure
 from service.background.shadow_folds import shadow_folds
 from service.rounds.sessions import SessionCache
 from service.store.embedded.server import EmbeddedServer
@@ -145,8 +146,7 @@ class Site:
         """Do what is due in the background, as another worker does."""
         own = environment(self._store, self.clock, store_offset=lambda: self.clock.now - time.time())
         sessions = SessionCache(own, LARGE)
-        due: Sequence[DueModels] = (expiry(own, sessions), shadow_folds(own), retention(own, sessions))
-        for each in due:
+        for each in (expiry(own, sessions), shadow_folds(own), retention(own, sessions), Erasure(own)):
             await each.run()
 
     async def forget(self) -> None:
@@ -206,13 +206,13 @@ async def test_retention_erases_every_round(server: EmbeddedServer, site: Site) 
     assert {mark for mark, found in places(server.url).items() if found} == set(LASTING)
 
 
-async def test_a_deletion_erases_all_but_open_predictions(server: EmbeddedServer, site: Site) -> None:
-    """The predictions of a deleted model can no longer be read, and go when they would have gone."""
+async def test_a_deletion_erases_everything(server: EmbeddedServer, site: Site) -> None:
+    """The predictions of a deleted model can no longer be read, and go when a worker has searched for them."""
     await site.send()
     for name in MODELS:
         await site.ask("DELETE", f"/models/{name}")
     assert of_model(server.url, SEARCHED) == {"p"}
-    assert expire(server.url) <= LONGEST
+    await site.work()
     assert [mark for mark, found in places(server.url).items() if found] == []
     with raw(server.url) as store:
         assert list(store.scan_iter("*{*")) == []

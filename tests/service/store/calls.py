@@ -89,6 +89,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "load_shadow": lambda store: store.load_shadow(KEY, SHADOW),
     "read_comparison": lambda store: store.read_comparison(KEY, SHADOW),
     "list_model": lambda store: store.list_model("forest"),
+    "sum_deleted_bytes": lambda store: store.sum_deleted_bytes(KEY.name.__eq__),
 }
 
 
@@ -103,6 +104,7 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "check": lambda store: store.check(),
     "read_load": lambda store: store.read_load(),
     "delete_model": lambda store: store.delete_model("forest"),
+    "erase": lambda store: store.erase({KEY}, ""),
 }
 
 

@@ -23,6 +23,7 @@ from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.store.calls import KEY, open_store
 from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_block, sample_ids, sample_predictions
 from tests.service.store.scenario import INCORRECT, LATE, Scenario, right, until
+from tests.service.store.test_deleted_models import erase
 from tests.store_servers import Server
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/deploying.md"
@@ -86,6 +87,9 @@ async def use_closing_operations(store: RedisStore) -> None:
     assert (await store.close_expired(KEY, until(LATE), 8)).newest_round == 4
     assert (await Scenario(store, KEY).model()).partial == 0.5
     assert await store.delete_model(KEY.name)
+    assert await store.sum_deleted_bytes(KEY.name.__eq__) == 0
+    await erase(store)
+    assert await Scenario(store, KEY).blocks() == []
 
 
 # --- TLS

@@ -1,0 +1,125 @@
+"""The laws of what a deleted model leaves: it counts until it is erased, soon, and nothing else is erased."""
+
+import pytest
+
+from service.background.erasure import Erasure
+from service.errors import StoreUnavailableError
+from service.store import keys
+from service.store.capabilities import Store
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey, Version
+from service.store.values import Due
+from tests.servers import keys_like, raw
+from tests.service.rounds.sessions import environment
+from tests.service.store.samples import NEW, NOW, WINDOW
+from tests.service.store.scenario import Scenario, until
+from tests.service.store.test_open_bytes import blocks_of
+from tests.service.workers import Clock
+
+SEVERAL_PAGES = 2_500
+"""Blocks that the store does not find in one page."""
+
+
+async def erase(store: Store, now: float = NOW) -> None:
+    """Do the work of one worker whose clock shows a moment."""
+    await Erasure(environment(store, Clock(), store_offset=lambda: until(now))).run()  # type: ignore[arg-type]
+
+
+async def predict(scenario: Scenario, *ids: str) -> None:
+    """Store predictions that remain open."""
+    await scenario.store.add_predictions(scenario.key, blocks_of(*ids), WINDOW, None)
+
+
+async def left(scenario: Scenario) -> int:
+    name = scenario.key.name
+    return await scenario.store.sum_deleted_bytes(lambda each: each == name)
+
+
+async def opened(scenario: Scenario) -> int:
+    return await scenario.store.sum_open_bytes([scenario.key.name])
+
+
+async def test_a_deleted_model_counts_until_it_is_erased(scenario: Scenario, any_store_url: str) -> None:
+    await predict(scenario, *(f"p{i}" for i in range(SEVERAL_PAGES)))
+    neighbour = Scenario(scenario.store, ModelKey(f"{scenario.key.name}-b", "first"))
+    await neighbour.store.create_model(neighbour.key, "{}", NOW)
+    await predict(neighbour, "open")
+    bytes_ = await opened(scenario)
+    assert await left(scenario) == 0
+    second = await scenario.replaced()
+    await predict(second, "again")
+    coming = keys.coming_snapshot(scenario.key.name, "third", "digest")  # of a model that is about to be created
+    with raw(any_store_url) as client:
+        client.hset(coming, "000000", "part")
+    assert await left(scenario) == bytes_ > 100 * SEVERAL_PAGES
+    assert await opened(second) == await opened(neighbour) > 0
+    await erase(scenario.store)
+    assert await left(scenario) == 0
+    found = keys_like(any_store_url, scenario.key.name + "}")
+    assert found == sorted([keys.model(second.key.name), keys.block(*second.key, "again"), coming])
+    assert [block.id for block in await second.blocks()] == ["again"]
+    assert [block.id for block in await neighbour.blocks()] == ["open"]
+
+
+async def test_a_model_that_is_there_is_not_erased(scenario: Scenario) -> None:
+    """It is listed before its deletion, which another version of the model refuses, and the store may lose it."""
+    await scenario.predict("open")
+    assert not await scenario.store.delete_model(scenario.key.name, Version(b"first", b"another!"))
+    await erase(scenario.store)
+    assert [block.id for block in await scenario.blocks()] == ["open"]
+    assert scenario.key not in await scenario.store.claim(Due.ERASURE, until(NOW + 1e6), 100_000, 1.0)
+    await scenario.store.delete_model(scenario.key.name, Version(b"first", NEW))
+    await erase(scenario.store)
+    assert await scenario.blocks() == []
+
+
+async def test_another_worker_ends_what_one_has_begun(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scenario.predict("open")
+    await scenario.store.delete_model(scenario.key.name)
+
+    async def lost(*_: object) -> None:
+        raise StoreUnavailableError("lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scenario.store, "erase", lost)
+        await erase(scenario.store)
+    await erase(scenario.store, NOW + 599.0)  # the first one may still be at it
+    assert len(await scenario.blocks()) == 1
+    await erase(scenario.store, NOW + 601.0)
+    assert await scenario.blocks() == []
+
+
+async def test_a_count_expires_with_what_it_counts(scenario: Scenario, any_store_url: str) -> None:
+    """Even if no worker erases anything."""
+    await scenario.predict("open")
+    with raw(any_store_url) as client:
+        moment = client.time()[0] + 5_000
+        client.hset(keys.model(scenario.key.name), mapping={f"open:{moment}": 7, f"open:{moment - 90}": 5})
+        await scenario.store.delete_model(scenario.key.name)
+        assert 4_990 <= client.ttl(keys.deleted(*scenario.key)) <= 5_000
+    assert await left(scenario) >= 12
+    await scenario.replaced()
+    assert await left(scenario) >= 12  # a deletion that finds nothing open leaves no count of its own
+
+
+async def test_a_search_takes_a_tenth_of_the_time_of_one_worker(store: RedisStore) -> None:
+    """No other worker begins the same search, however long it takes."""
+    slow, clock = Scenario(store, ModelKey("slow", "first")), Clock(NOW)
+    await store.create_model(slow.key, "{}", NOW)
+    await predict(slow, *(f"p{i}" for i in range(SEVERAL_PAGES)))
+    await store.delete_model("slow")
+    rests = list[float]()
+
+    def monotonic() -> float:
+        clock.now += 150.0
+        return clock.now
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+        assert slow.key not in await store.claim(Due.ERASURE, until(clock.now), 100_000, 1.0)
+
+    own = environment(store, clock, monotonic=monotonic, store_offset=lambda: until(clock.now))
+    await Erasure(own, rest).run()
+    assert len(rests) > SEVERAL_PAGES // 500
+    assert set(rests) == {9 * 150.0}
+    assert await slow.blocks() == []
