@@ -6,7 +6,6 @@ import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-import numpy as np
 from fastapi import FastAPI
 
 from learners.warming import load
@@ -42,9 +41,7 @@ from service.shadows.use_cases import Shadows
 from service.store.capabilities import Store
 from service.store.redis.open_store import OpenStore, open_store
 
-_UPKEEP_SECONDS = 0.75, 1.25
-"""Minimum and maximum seconds between two runs of upkeep. They vary: otherwise the same one of two workers would always
-look first for due models, even if it cannot read them."""
+_UPKEEP_SECONDS = 1.0  # between two runs of upkeep
 
 _MOST_WARMED = 100  # maximum number of models whose kernels a worker loads when it starts
 _LAST_SECONDS = 1.0  # maximum duration of the last upkeep before a worker ends
@@ -124,10 +121,9 @@ async def _running(
     spare_lasting_objects()
     due = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
     background = *due, Erasure(environment)
-    (rng,) = environment.rng.spawn(1)  # which takes no numbers from the generator of the predictions
-    tasks = [asyncio.create_task(about_each_second(run, rng)) for run in (keep_up, *(each.run for each in background))]
+    tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
     if policy.access is not None:
-        tasks.append(asyncio.create_task(about_each_second(policy.access.meter.run, rng)))
+        tasks.append(asyncio.create_task(_each_second(policy.access.meter.run)))
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
@@ -162,10 +158,9 @@ async def _warm_up(environment: Environment) -> None:
     gc.freeze()  # kernels live as long as the process
 
 
-async def about_each_second(run: Callable[[], Awaitable[None]], rng: np.random.Generator) -> None:
-    """Run something after each pause, until cancelled; the pauses vary."""
+async def _each_second(run: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await asyncio.sleep(rng.uniform(*_UPKEEP_SECONDS))
+        await asyncio.sleep(_UPKEEP_SECONDS)
         await run()
 
 

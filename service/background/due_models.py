@@ -26,8 +26,11 @@ _WATCH_SECONDS = 30.0
 _RETRY_SECONDS = 60.0
 """Seconds until the next visit to a model after a failed one."""
 
-NEWER_SECONDS = 4.5
-"""The same if the visit met records of a newer version: in an upgrade, another worker can read them."""
+_NEWER_SECONDS = 1.5
+"""The same if the visit met records of a newer version: every other worker looks for due models within this time."""
+
+_REST_SECONDS = 20.0
+"""Seconds for which a worker then leaves the whole list to others: newer ones can read all models."""
 
 _BLOCKS_AT_ONCE = 64
 """Maximum blocks closed per visit, which takes a few milliseconds. Then other models get a turn."""
@@ -62,10 +65,12 @@ class DueModels:
         self._monotonic = environment.monotonic
         self._due, self._work, self._visit, self._loaded = due, work, visit, loaded
         self._at_once, self._lease = at_once, lease
-        self._watched_at = -math.inf
+        self._watched_at = self._rests_until = -math.inf
 
     async def run(self) -> None:
         """Visit every model that is due. Errors of the store or of a model are only logged."""
+        if self._monotonic() < self._rests_until:
+            return
         try:
             if self._monotonic() - self._watched_at >= _WATCH_SECONDS:
                 await self._store.watch(self._due, self._loaded())
@@ -84,7 +89,9 @@ class DueModels:
             pass
         except WagerError as error:  # this model must not stop the others
             _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
-            pause = NEWER_SECONDS if isinstance(error, NewerVersionError) else _RETRY_SECONDS
+            pause = _RETRY_SECONDS
+            if isinstance(error, NewerVersionError):
+                pause, self._rests_until = _NEWER_SECONDS, self._monotonic() + _REST_SECONDS
             await self._store.put_off(self._due, key, self._offset(), pause)
 
 
@@ -95,6 +102,8 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
     async def close(key: ModelKey) -> None:
         closed = await store.close_expired(key, offset(), _BLOCKS_AT_ONCE)
         sessions.note_rounds(key, closed.newest_round)
+        if closed.is_newer:
+            raise NewerVersionError("a newer version of Wager made some of its predictions")
 
     work = "closing expired predictions"
     return DueModels(environment, Due.CLOSING, work, close, sessions.closing, at_once=8, lease=1.5)

@@ -11,7 +11,7 @@ from typing import TypeVar, TypeVarTuple
 
 from learners.warming import SHADOWS
 from service import kernels
-from service.background.due_models import NEWER_SECONDS, DueModels
+from service.background.due_models import DueModels
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import (
@@ -109,7 +109,14 @@ class _ShadowFolds:
         if not lagging:
             return _PAUSE_SECONDS
         model = await self._models.read(stored)
-        pauses = [await self._fold(model, shadow) for shadow in lagging]
+        pauses, newer = list[float | None](), list[NewerVersionError]()
+        for shadow in lagging:
+            try:
+                pauses.append(await self._fold(model, shadow))
+            except NewerVersionError as error:
+                newer.append(error)
+        if newer:
+            raise newer[0]
         return max((pause for pause in pauses if pause is not None), default=_RETRY_SECONDS)
 
     async def _fold(self, model: Model, shadow: StoredShadow) -> float | None:
@@ -123,9 +130,9 @@ class _ShadowFolds:
             await replica.snapshot()
         except ShadowNotFoundError:  # removed or replaced: the next visit reads the shadows again
             return 0.0
-        except (ModelNotFoundError, StoreUnavailableError, StoreFullError):
+        except (ModelNotFoundError, StoreUnavailableError, StoreFullError, NewerVersionError):
             raise
         except WagerError as error:  # this shadow must not stop the others
             _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
-            return NEWER_SECONDS if isinstance(error, NewerVersionError) else None
+            return None
         return _PAUSE_SECONDS + replica.bytes / _BYTES_PER_SECOND if is_done else 0.0

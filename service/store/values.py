@@ -310,6 +310,7 @@ class Closed(NamedTuple):
 
     newest_round: int  # the number of the last round appended; 0 if there was none
     more: bool  # whether expired predictions remain open
+    is_newer: bool  # whether a newer version made some of them
 
 
 KEPT_FOR_SHADOWS = 100_000

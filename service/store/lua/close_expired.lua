@@ -5,12 +5,14 @@
 -- KEYS: model, log, deadlines, then the blocks. ARGV: incarnation, offset of the clock in seconds, most blocks to name,
 -- then the id of each block.
 -- Returns nil if the model is gone, otherwise when to call again (seconds since the epoch, as text; empty: never), the
--- number of the newest round (0: none appended), and the ids of the next expired blocks. Blocks named in the reply are given in the next call.
+-- number of the newest round (0: none appended), the ids of the next expired blocks, and how many blocks a newer version
+-- has made. Blocks named in the reply are given in the next call.
 local BEFORE_IDS = 3
 local PAUSE_SECONDS = 1 -- between two calls for one model, however short its window is
 local REST_SECONDS = 0.5 -- by which the next visit to an idle model may be late: fewer visits
 local MOST_ROUNDS = 256 -- after which the call returns, because it blocks the store; the other blocks stay due
-local NEWER_SECONDS = 4.5 -- for which a block of a newer version is left to workers that can read it
+local NEWER_SECONDS = 1.5 -- for which a block of a newer version is left to workers that can read it
+local newer = 0
 local log, gone = open_log(ARGV[1])
 if not log then
   return gone
@@ -53,6 +55,7 @@ end
 local function close_all(key, id)
   local block, trouble = read_block(key)
   if trouble == 'n' then
+    newer = newer + 1
     redis.call('ZADD', KEYS[3], 'XX', string.format('%.17g', now + NEWER_SECONDS), id)
     return
   end
@@ -92,4 +95,4 @@ local upcoming = math.min(tonumber(earliest[2]) or math.huge, log.window and now
 if upcoming < math.huge then
   upcoming = string.format('%.17g', math.max(upcoming, now + PAUSE_SECONDS))
 end
-return {upcoming == math.huge and '' or upcoming, log.rounds > log.first and log.rounds or 0, due}
+return {upcoming == math.huge and '' or upcoming, log.rounds > log.first and log.rounds or 0, due, newer}

@@ -395,14 +395,14 @@ class RedisStore(Store):
         return activation_status(letter)
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
-        upcoming, newest, due = b"", 0, list[bytes]()
+        upcoming, newest, due, newer = b"", 0, list[bytes](), 0
         for _ in range(2):  # the first call returns the due blocks, the second closes them
             named = [*keys.of_blocks(*key), *(keys.block(*key, block.decode()) for block in due)]
             reply = await self._run(_CLOSE_EXPIRED, named, [key.incarnation, repr(offset), most_blocks, *due])
             if reply is None:
                 break
-            upcoming, number, due = reply
-            newest = max(newest, number)
+            upcoming, number, due, met = reply
+            newest, newer = max(newest, number), newer + met
             if not due:
                 break
         # `upcoming` is still right: predictions made since the call expire at least one window after the call, and may
@@ -413,7 +413,7 @@ class RedisStore(Store):
             await self.put_off(Due.CLOSING, key, offset, 0.0)
         else:
             await self._enlist(Due.CLOSING, "XX", upcoming, keys.member(key))
-        return Closed(newest, bool(due))
+        return Closed(newest, bool(due), newer > 0)
 
     async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
         return await self._get(keys.block(*key, id_))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from service.choice.requests import PredictionRequest
-from service.errors import ModelNotFoundError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreUnavailableError, WagerError
 from service.models.model import Model
 from service.rounds.sessions import _SESSION_BYTES, ModelSession, SessionCache, _cost
 from service.store.redis.redis_store import RedisStore
@@ -194,3 +194,29 @@ async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name
     del session
     gc.collect()
     assert [each for each in gc.get_objects() if type(each) is Model and each.name == name] == []
+
+
+async def test_upkeep_logs_a_trouble_once(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Upkeep runs each second, and what a newer version has written stays. What comes again is logged again."""
+    await make_model(store, name)
+    sessions = session_cache(store)
+    session = await sessions.find(name, "model")
+    errors: list[WagerError | None] = [
+        *[NewerVersionError("newer")] * 3,
+        StoreUnavailableError("gone"),
+        *[None, NewerVersionError("newer")],
+    ]
+
+    async def run(*, is_last: bool) -> None:
+        assert not is_last
+        if (error := errors.pop(0)) is not None:
+            raise error
+
+    monkeypatch.setattr(session.upkeep, "run", run)
+    while errors:
+        await sessions.maintain()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"upkeep of model {name}: {detail}" for detail in ("newer", "gone", "newer")
+    ]

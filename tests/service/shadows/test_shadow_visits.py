@@ -144,7 +144,7 @@ async def test_a_newer_snapshot_is_soon_left_to_another_worker(store: RedisStore
     assert (await store.read_shadows(model.key))[0].rounds == 10
     offset = clock.now - time.time()
     assert model.key not in await store.claim(Due.SHADOWS, offset + 1.0, _ALL, 0.0)
-    assert model.key in await store.claim(Due.SHADOWS, offset + 6.0, _ALL, 10.0)
+    assert model.key in await store.claim(Due.SHADOWS, offset + 2.0, _ALL, 10.0)
 
 
 SINGLE = sorted(name for name, learner in LEARNERS.items() if issubclass(learner, CompiledLearner))

@@ -99,7 +99,7 @@ async def test_a_count_expires_with_what_it_counts(scenario: Scenario, any_store
         assert 4_990 <= client.ttl(keys.deleted(*scenario.key)) <= 5_000
     assert await left(scenario) >= 12
     await scenario.replaced()
-    assert await left(scenario) >= 12  # a deletion that finds nothing open leaves no count of its own
+    assert await left(scenario) >= 12  # a deletion that finds nothing open adds nothing
 
 
 async def test_a_search_takes_a_tenth_of_the_time_of_one_worker(store: RedisStore) -> None:
