@@ -1,7 +1,8 @@
 """`python -m tests.simulation.interleavings NAME`: search every interleaving of a few operations of two workers.
 
-- rounds: two predictions, three feedbacks (one a duplicate, one a contradiction), an expiry, a snapshot with trimming,
-  and a change of labels, rules, costs and budget;
+- rounds: two predictions, three feedbacks (one a duplicate, one a contradiction), and an expiry;
+- changes: a prediction, its feedback, an expiry, a snapshot with trimming, and a change of labels, rules, costs and
+  budget;
 - commits: three predictions of one worker, which share group commits, their feedback, and a change;
 - activation: an inactive prediction, its activation, two feedbacks, and an expiry, with replies that are read late;
 - flag: one user's evaluations by both workers, feedback for one, an expiry, and a change of labels.

@@ -146,6 +146,13 @@ SEARCHES: Mapping[str, Search] = {
             Operation("duplicate", 1, _give("p1", correct=True), after="predict 1"),
             Operation("contradiction", 1, _give("p1", correct=False), after="predict 1"),
             Operation("expiry", 1, _close),
+        ]
+    ),
+    "changes": Search(
+        [
+            Operation("predict 1", 0, _predict("p1")),
+            Operation("feedback", 0, _give("p1", correct=True), after="predict 1"),
+            Operation("expiry", 1, _close),
             Operation("snapshot", 0, _snapshot),
             Operation("label change", 1, _change),
         ]

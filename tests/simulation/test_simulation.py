@@ -48,7 +48,7 @@ def test_a_seed_repeats_its_history() -> None:
 @pytest.mark.parametrize(
     ("name", "operations"),
     [
-        pytest.param("rounds", ["predict 1", "feedback", "duplicate", "label change"], marks=pytest.mark.slow),
+        pytest.param("changes", ["predict 1", "feedback", "expiry", "label change"], marks=pytest.mark.slow),
         ("rounds", ["predict 1", "feedback", "duplicate"]),
         ("rounds", ["predict 1", "feedback", "contradiction"]),
         ("commits", ["predict 1", "predict 2", "predict 3", "feedback", "feedback 2"]),
