@@ -323,11 +323,12 @@ class RedisStore(Store):
     async def delete_model(self, name: str, version: Version | None = None) -> bool:
         own, digest = version or (await self._incarnation(name) or b"", b"")
         key = ModelKey(name, own.decode(errors="replace"))
-        await self.watch(Due.ERASURE, [key])  # before and after: a visit between the two finds the model
+        left = [key] if own else []
+        await self.watch(Due.ERASURE, left)  # before and after: a visit between the two finds the model
         deleted = await self._delete(key, digest)
         if version and not deleted:
             return False
-        await self.watch(Due.ERASURE, [key])
+        await self.watch(Due.ERASURE, left)
         await self._call("ZREM", keys.MODELS, name)
         await self._relist_flag(name)
         await self._call("ZREM", keys.DAMAGED, name)

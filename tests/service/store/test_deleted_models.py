@@ -123,3 +123,8 @@ async def test_a_search_takes_a_tenth_of_the_time_of_one_worker(store: RedisStor
     assert len(rests) > SEVERAL_PAGES // 500
     assert set(rests) == {9 * 150.0}
     assert await slow.blocks() == []
+
+
+async def test_a_name_without_a_model_starts_no_search(store: RedisStore) -> None:
+    assert not await store.delete_model("never-created")
+    assert "never-created" not in [key.name for key in await store.claim(Due.ERASURE, until(NOW), 100_000, 1.0)]
