@@ -35,8 +35,7 @@ class Erasure:
     async def run(self) -> None:
         """Search the store once for the keys of all models that are listed now. Errors of the store are only logged."""
         try:
-            claimed = await self._store.claim(Due.ERASURE, self._offset(), _AT_ONCE, _LEASE)
-            deleted = dict.fromkeys(claimed)  # in an order, unlike a set
+            deleted = await self._store.claim_deleted(self._offset(), _AT_ONCE, _LEASE)
             cursor: str | None = "" if deleted else None
             claimed_at = self._monotonic()
             while cursor is not None:

@@ -143,13 +143,19 @@ class ModelTable(Protocol):
     async def sum_deleted_bytes(self, is_summed: Callable[[str], bool]) -> int:
         """Sum the bytes that open predictions of deleted models take until they are erased; choose models by name."""
 
+    async def claim_deleted(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        """Claim models of the list `Due.ERASURE`, as `claim` does; return those that are gone.
+
+        The others remain claimed: their deletion may be about to happen, and then makes them due again.
+        """
+
     async def erase(self, deleted: Collection[ModelKey], cursor: str) -> str | None:
         """Scan some keys of the store, and erase those that deleted models have left.
 
         An existing model keeps its keys: the store may have lost its deletion.
 
         Args:
-            deleted: models of the list `Due.ERASURE`. After the last page, they are no longer on it.
+            deleted: models that `claim_deleted` returned. After the last page, they are no longer on the list.
             cursor: the result of the previous call; "" at first.
 
         Returns:

@@ -191,7 +191,7 @@ class Due(StrEnum):
     CLOSING = "wager:closing"  # predictions expire and must be closed
     RETENTION = "wager:retention"  # rounds become older than `retain_seconds`
     SHADOWS = "wager:shadowed"  # shadows have rounds to fold
-    ERASURE = "wager:erasure"  # the model is deleted, and its predictions must be erased
+    ERASURE = "wager:erasure"  # the model is deleted, and its predictions must be erased: due since its deletion
 
 
 MOST_SOURCES = 100

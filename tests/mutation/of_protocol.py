@@ -22,7 +22,21 @@ PROTOCOL: Errors = {
         ("protocol: other models are erased", "RedisStore.erase", "and key in deleted", "and key"),
     ],
     "test_a_model_that_is_there_is_not_erased": [
-        ("protocol: an existing model is erased", "erase_keys.lua", "~= ARGV[1]", "~= ''"),
+        ("protocol: a model is erased although its deletion is lost", "erase_keys.lua", "~= ARGV[1]", "~= ''"),
+    ],
+    "test_a_search_begins_after_the_deletion": [
+        (
+            "protocol: a search begins before the deletion",
+            "RedisStore.claim_deleted",
+            "if own != key.incarnation.encode()",
+            "",
+        ),
+        (
+            "protocol: a deletion is erased after the lease",
+            "RedisStore.delete_model",
+            "if own: # due",
+            "if False: # due",
+        ),
     ],
     "test_another_worker_ends_what_one_has_begun": [
         ("protocol: a search that failed is not repeated", "Erasure.run", "_AT_ONCE, _LEASE", "_AT_ONCE, 1e9"),

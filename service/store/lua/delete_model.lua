@@ -5,9 +5,11 @@
 --       the key that counts the open bytes of the deleted incarnation.
 -- ARGV: incarnation (empty: none), digest of the history that it must have (empty: any), then the ids of the kept
 -- snapshots.
--- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
+-- Returns when it was deleted (seconds since the epoch, as text), or 1 without an incarnation; 3 if other snapshots are
+-- kept; 0 if it did not exist.
 local BEFORE_KEPT = 13
-local deleted = table.remove(KEYS)
+local LONGEST_SECONDS = 4e7 -- longer than any prediction is kept, whatever a damaged field says
+local deleted, kept_count = KEYS[#KEYS], #KEYS - BEFORE_KEPT - 1
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])
@@ -16,7 +18,7 @@ if there ~= ARGV[1] or (ARGV[2] ~= '' and redis.call('HGET', KEYS[1], 'digest') 
   return 0
 end
 local kept = redis.pcall('HLEN', KEYS[BEFORE_KEPT])
-if type(kept) == 'number' and kept ~= #KEYS - BEFORE_KEPT then
+if type(kept) == 'number' and kept ~= kept_count then
   return 3
 end
 for i = 3, #ARGV do
@@ -24,7 +26,7 @@ for i = 3, #ARGV do
     return 3
   end
 end
-local _, _, open = count_open(KEYS[1])
+local now, _, _, open = redis.call('TIME')[1], count_open(KEYS[1])
 redis.call('UNLINK', unpack(KEYS))
 local last = 0
 for field, bytes in pairs(open) do
@@ -32,6 +34,6 @@ for field, bytes in pairs(open) do
   last = math.max(last, tonumber((string.gsub(field, '^open:', ''))))
 end
 if last > 0 then
-  redis.call('EXPIRE', deleted, string.format('%.0f', last - redis.call('TIME')[1]))
+  redis.call('EXPIRE', deleted, string.format('%.0f', math.min(last - now, LONGEST_SECONDS)))
 end
-return 1
+return now

@@ -323,12 +323,12 @@ class RedisStore(Store):
     async def delete_model(self, name: str, version: Version | None = None) -> bool:
         own, digest = version or (await self._incarnation(name) or b"", b"")
         key = ModelKey(name, own.decode(errors="replace"))
-        left = [key] if own else []
-        await self.watch(Due.ERASURE, left)  # before and after: a visit between the two finds the model
-        deleted = await self._delete(key, digest)
-        if version and not deleted:
+        await self.watch(Due.ERASURE, [key] if own else [])  # in case this worker ends before the next time
+        deleted_at = await self._delete(key, own, digest)
+        if version and not deleted_at:
             return False
-        await self.watch(Due.ERASURE, left)
+        if own:  # due now, even if a worker has found the model there; those deleted before come first
+            await self._enlist(Due.ERASURE, deleted_at, keys.member(key))
         await self._call("ZREM", keys.MODELS, name)
         await self._relist_flag(name)
         await self._call("ZREM", keys.DAMAGED, name)
@@ -337,7 +337,12 @@ class RedisStore(Store):
             await self.unwatch(due, key)
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
-        return deleted
+        return bool(deleted_at)
+
+    async def claim_deleted(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        claimed = await self.claim(Due.ERASURE, offset, limit, seconds)
+        found = [await self._incarnation(key.name) for key in claimed]
+        return [key for key, own in zip(claimed, found, strict=True) if own != key.incarnation.encode()]
 
     async def erase(self, deleted: Collection[ModelKey], cursor: str) -> str | None:
         found, following = await self._scan("wager:{*", cursor, _ERASED_AT_ONCE)
@@ -655,14 +660,14 @@ class RedisStore(Store):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
-    async def _delete(self, key: ModelKey, digest: bytes) -> bool:
+    async def _delete(self, key: ModelKey, own: bytes, digest: bytes) -> Any:
         """Delete the lasting keys and kept snapshots of an incarnation. Repeat this if others were kept in between."""
-        reply = _OTHERS_KEPT
+        reply: Any = _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(key)
             named = [*keys.lasting(*key), *(keys.kept_snapshot(*key, id_) for id_ in ids), keys.deleted(*key)]
-            reply = await self._run(_DELETE_MODEL, named, [key.incarnation, digest, *ids])
-        return bool(reply)
+            reply = await self._run(_DELETE_MODEL, named, [own, digest, *ids])
+        return reply
 
     async def _kept_ids(self, key: ModelKey) -> list[str]:
         try:

@@ -1,5 +1,7 @@
 """The laws of what a deleted model leaves: it counts until it is erased, soon, and nothing else is erased."""
 
+from typing import Any
+
 import pytest
 
 from service.background.erasure import Erasure
@@ -63,14 +65,60 @@ async def test_a_deleted_model_counts_until_it_is_erased(scenario: Scenario, any
 
 async def test_a_model_that_is_there_is_not_erased(scenario: Scenario) -> None:
     """It is listed before its deletion, which another version of the model refuses, and the store may lose it."""
-    await scenario.predict("open")
+    await predict(scenario, "open")
     assert not await scenario.store.delete_model(scenario.key.name, Version(b"first", b"another!"))
     await erase(scenario.store)
+    await scenario.store.erase([scenario.key], "")  # as a search does that has begun before the store lost the deletion
     assert [block.id for block in await scenario.blocks()] == ["open"]
-    assert scenario.key not in await scenario.store.claim(Due.ERASURE, until(NOW + 1e6), 100_000, 1.0)
     await scenario.store.delete_model(scenario.key.name, Version(b"first", NEW))
+    assert await left(scenario) > 0
+    await erase(scenario.store)  # at once, although the model was found before
+    assert (await scenario.blocks(), await left(scenario)) == ([], 0)
+
+
+async def test_a_search_begins_after_the_deletion(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it, predictions may still be stored where the search has been."""
+    delete = scenario.store._delete  # type: ignore[attr-defined]
+
+    async def slow(*args: Any) -> Any:
+        assert scenario.key not in await scenario.store.claim_deleted(until(NOW), 100_000, 600.0)
+        await predict(scenario, "late")
+        return await delete(*args)
+
+    monkeypatch.setattr(scenario.store, "_delete", slow)
+    await predict(scenario, "open")
+    await scenario.store.delete_model(scenario.key.name)
+    assert await left(scenario) > 0
     await erase(scenario.store)
-    assert await scenario.blocks() == []
+    assert (await scenario.blocks(), await left(scenario)) == ([], 0)
+
+
+async def test_what_was_deleted_first_is_erased_first(store: RedisStore) -> None:
+    """Whatever the names: many deletions do not keep others waiting."""
+    names = ["b", "c", "a"]
+    for name in names:
+        await store.create_model(ModelKey(name, "first"), "{}", NOW)
+        await store.delete_model(name)
+        await store.command("ZINCRBY", Due.ERASURE, 10 * names.index(name) - 100, f"{name}:first")
+    found = [key.name for key in await store.claim_deleted(until(NOW), 100_000, 1.0)]
+    assert [name for name in found if name in names] == names
+
+
+@pytest.mark.parametrize("field", ["open:99999999999999999999", "open:1e400"])
+async def test_a_model_with_a_damaged_moment_is_deleted(scenario: Scenario, any_store_url: str, field: str) -> None:
+    with raw(any_store_url) as client:
+        client.set(keys.deleted(*scenario.key), "damaged")
+        client.hset(keys.model(scenario.key.name), field, 7)
+    assert await scenario.store.delete_model(scenario.key.name)
+    assert await scenario.store.get_model(scenario.key.name) is None
+    await erase(scenario.store)
+
+
+async def test_a_model_with_a_damaged_incarnation_is_deleted(scenario: Scenario, any_store_url: str) -> None:
+    with raw(any_store_url) as client:
+        client.hset(keys.model(scenario.key.name), "incarnation", b"\xff:\x00")
+    assert await scenario.store.delete_model(scenario.key.name)
+    assert await scenario.store.get_model(scenario.key.name) is None
 
 
 async def test_another_worker_ends_what_one_has_begun(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
