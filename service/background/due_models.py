@@ -32,6 +32,9 @@ _NEWER_SECONDS = 1.5
 _REST_SECONDS = 20.0
 """Seconds for which a worker then leaves the whole list to others: newer ones can read all models."""
 
+_LONGEST_RUN = 1.0
+"""Seconds after which such a worker rests, for as long: what it put off comes again before it has visited the rest."""
+
 _BLOCKS_AT_ONCE = 64
 """Maximum blocks closed per visit, which takes a few milliseconds. Then other models get a turn."""
 
@@ -43,7 +46,8 @@ class DueModels:
         environment: provides the store, the offset to add to its clock, and a monotonic clock.
         due: the list.
         work: a description of the work, for the log.
-        visit: does the work for one model, and schedules the next visit.
+        visit: does the work for one model, schedules the next visit, and returns whether it met records of a newer
+            version. `NewerVersionError` says the same, but leaves the schedule to this class.
         loaded: returns the loaded models of this worker that belong on the list.
         at_once: how many models are visited concurrently: few, because requests need the connections to the store too.
         lease: seconds for which a model is reserved. If the worker dies, another worker visits the model after that.
@@ -54,7 +58,7 @@ class DueModels:
         environment: Environment,
         due: Due,
         work: str,
-        visit: Callable[[ModelKey], Awaitable[None]],
+        visit: Callable[[ModelKey], Awaitable[bool]],
         loaded: Callable[[], Sequence[ModelKey]] = list,
         *,
         at_once: int,
@@ -66,23 +70,31 @@ class DueModels:
         self._due, self._work, self._visit, self._loaded = due, work, visit, loaded
         self._at_once, self._lease = at_once, lease
         self._watched_at = self._rests_until = -math.inf
+        self._has_met_newer = False
 
     async def run(self) -> None:
         """Visit every model that is due. Errors of the store or of a model are only logged."""
-        if self._monotonic() < self._rests_until:
+        begin = self._monotonic()
+        if begin < self._rests_until:
             return
+        self._has_met_newer = False
         try:
             if self._monotonic() - self._watched_at >= _WATCH_SECONDS:
                 await self._store.watch(self._due, self._loaded())
                 self._watched_at = self._monotonic()
             while keys := await self._store.claim(self._due, self._offset(), self._at_once, self._lease):
                 await asyncio.gather(*map(self._visit_one, keys))
+                if self._has_met_newer and self._monotonic() - begin > _LONGEST_RUN:
+                    break
+            if self._has_met_newer:
+                self._rests_until = self._monotonic() + (_LONGEST_RUN if keys else _REST_SECONDS)
         except StoreError as error:  # the next run tries again
             _log.warning("%s: %s", self._work, error.detail)
 
     async def _visit_one(self, key: ModelKey) -> None:
         try:
-            await self._visit(key)
+            if await self._visit(key):
+                self._has_met_newer = True
         except (StoreUnavailableError, StoreFullError):
             raise
         except ModelNotFoundError:  # deleted; the next visit removes it from the list
@@ -91,7 +103,7 @@ class DueModels:
             _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
             pause = _RETRY_SECONDS
             if isinstance(error, NewerVersionError):
-                pause, self._rests_until = _NEWER_SECONDS, self._monotonic() + _REST_SECONDS
+                pause, self._has_met_newer = _NEWER_SECONDS, True
             await self._store.put_off(self._due, key, self._offset(), pause)
 
 
@@ -99,11 +111,10 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
     """Return the object that visits models to close their expired predictions."""
     store, offset = environment.store, environment.store_offset
 
-    async def close(key: ModelKey) -> None:
+    async def close(key: ModelKey) -> bool:
         closed = await store.close_expired(key, offset(), _BLOCKS_AT_ONCE)
         sessions.note_rounds(key, closed.newest_round)
-        if closed.is_newer:
-            raise NewerVersionError("a newer version of Wager made some of its predictions")
+        return closed.is_newer
 
     work = "closing expired predictions"
     return DueModels(environment, Due.CLOSING, work, close, sessions.closing, at_once=8, lease=1.5)
@@ -113,10 +124,11 @@ def retention(environment: Environment, sessions: SessionCache) -> DueModels:
     """Return the object that visits models to trim their rounds older than `retain_seconds`."""
     store, offset = environment.store, environment.store_offset
 
-    async def trim(key: ModelKey) -> None:
+    async def trim(key: ModelKey) -> bool:
         if await store.forget_old(key, offset()):  # some old rounds must stay until a newer snapshot is stored
             await sessions.write_snapshot(key.name)
             await store.forget_old(key, offset())
+        return False
 
     work = "trimming old rounds"
     return DueModels(environment, Due.RETENTION, work, trim, sessions.retained, at_once=8, lease=10.0)

@@ -93,15 +93,16 @@ class _ShadowFolds:
         self._offset = environment.store_offset
         self._monotonic = environment.monotonic
 
-    async def visit(self, key: ModelKey) -> None:
-        """Fold the shadows of a model, and schedule its next visit."""
+    async def visit(self, key: ModelKey) -> bool:
+        """Fold the shadows of a model, and schedule its next visit; return False, as `DueModels` asks."""
         stored = await self._store.get_model(key.name)
         shadows = [] if stored is None or stored.key != key else await self._store.read_shadows(key)
         if stored is None or not shadows:
             await self._store.unwatch(Due.SHADOWS, key)
-            return
+            return False
         pause = await self._fold_all(stored, shadows)
         await self._store.put_off(Due.SHADOWS, key, self._offset(), pause)
+        return False
 
     async def _fold_all(self, stored: StoredModel, shadows: Sequence[StoredShadow]) -> float:
         """Fold each shadow that lags; return the seconds until the next visit."""

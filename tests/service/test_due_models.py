@@ -41,14 +41,15 @@ class Fleet:
         own = environment(self._store, self._clock, monotonic=lambda: self._clock.now, store_offset=offset)
         return DueModels(own, Due.RETENTION, "work", self._visit(version), at_once=8, lease=1.5)
 
-    def _visit(self, version: int) -> Callable[[ModelKey], Awaitable[None]]:
-        async def visit(key: ModelKey) -> None:
+    def _visit(self, version: int) -> Callable[[ModelKey], Awaitable[bool]]:
+        async def visit(key: ModelKey) -> bool:
             if self._models[key] > version:
                 self.failed += 1
                 raise NewerVersionError("a newer version made it")
             self.lateness[key].append(self._clock.now - self._due_at[key])
             self._due_at[key] = self._clock.now + EVERY
             await self._store.put_off(Due.RETENTION, key, until(self._clock.now), EVERY)
+            return False
 
         return visit
 

@@ -11,6 +11,7 @@ from service.background.due_models import DueModels, expiry
 from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.rounds.sessions import SessionCache
 from service.store import keys
+from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.values import Due, LogEntry
 from tests.service.api.http_api import Api, body_of
@@ -81,6 +82,26 @@ async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: R
     clock.now += 120.0
     await close_expired(store, clock)
     assert len(await entries(store, damaged)) == N
+
+
+async def test_predictions_of_a_newer_version_do_not_keep_others_waiting(
+    store_url: str, store: RedisStore, name: str
+) -> None:
+    """After a return to the older version, however many there are."""
+    clock = Clock()
+    async with worker(store_url, clock) as client:
+        api = Api(client, "", name)
+        body_of(await api.create(learner=UNIFORM, on_expiry="incorrect", window_seconds=WINDOW), 201)
+        newer = [f"a{number:03}" for number in range(200)]
+        for id_ in [*newer, *(f"p{number}" for number in range(N))]:
+            body_of(await api.predict(prediction_id=id_), 200)
+        key = (await stored(store, name)).key
+        for id_ in newer:
+            await store.command("SETRANGE", keys.block(*key, id_), 0, bytes([VERSION + 1]))
+    offset = clock.now + WINDOW + 10.0 - time.time()
+    own = environment(store, clock, store_offset=lambda: offset)
+    await expiry(own, SessionCache(own, LARGE)).run()
+    assert len(await entries(store, name)) == N
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError, StoreFullError])
