@@ -139,6 +139,9 @@ _READ_AFTER = 0.75
 """Fraction of the allowed lag after which a request starts a background fold. Predictions wait only if the fold takes
 longer than the rest of the lag."""
 
+_SILENCE_SECONDS = 60.0
+"""Seconds for which an error of upkeep that comes again is not logged."""
+
 _LONGEST_PAUSE = 1.0
 """Maximum seconds between two folds while requests arrive, whatever the allowed lag. A longer pause saves little."""
 
@@ -160,6 +163,8 @@ class Upkeep:
         self._batches = 0  # batches of predictions made by this worker
         self.traffic = 0  # predictions that this worker made and has not yet counted as traffic
         self._task: asyncio.Task[None] | None = None
+        self._now = now
+        self._warned = "", -math.inf  # the last error that was logged, and when
 
     @property
     def idle(self) -> bool:
@@ -227,4 +232,10 @@ class Upkeep:
                 await self._replica.catch_up()
             await self._write_if_due()
         except WagerError as error:  # no caller waits for this; the next request probably gets the same error
-            _log.warning("upkeep of model %s: %s", self._replica.model.name, error.detail)
+            self.warn(error.detail)
+
+    def warn(self, detail: str) -> None:
+        """Log an error that upkeep met: the same one again only after a minute."""
+        if detail != self._warned[0] or self._now() - self._warned[1] >= _SILENCE_SECONDS:
+            self._warned = detail, self._now()
+            _log.warning("upkeep of model %s: %s", self._replica.model.name, detail)

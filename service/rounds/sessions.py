@@ -58,7 +58,6 @@ class SessionCache:
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
         self._traffic = Counter[str]()  # by model, the predictions that the store has not counted yet
-        self._troubles = dict[str, str]()  # by model, the error of the last upkeep
 
     async def find(self, name: str, field: str) -> ModelSession:
         """Return the session of the model with this name; open one if needed. Errors name the request's `field`."""
@@ -113,9 +112,7 @@ class SessionCache:
 
         States grow, so idle sessions may be dropped to respect the memory limit. `is_last` if the worker ends.
         """
-        known, self._troubles = self._troubles, {}
         for session in list(self._sessions.values()):
-            name = session.model.name
             if session not in self._costs:  # dropped to make room for another
                 continue
             try:
@@ -124,11 +121,9 @@ class SessionCache:
             except ModelNotFoundError:
                 self.drop(session)
             except WagerError as error:  # requests that the error affects get it too
-                self._troubles[name] = error.detail
-                if known.get(name) != error.detail:  # it would repeat each second
-                    _log.warning("upkeep of model %s: %s", name, error.detail)
+                session.upkeep.warn(error.detail)
             except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
-                _log.exception("upkeep of model %s", name)
+                _log.exception("upkeep of model %s", session.model.name)
         await self._count_traffic()
 
     async def _count_traffic(self) -> None:
