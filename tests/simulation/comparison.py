@@ -9,13 +9,16 @@ from typing import Any
 
 import redis
 
-from service.store.redis.redis_store import _CLAIM_DUE
+from service.store.redis.redis_store import _CLAIM_DUE, _DELETE_MODEL
 from tests.simulation.event_loop import Clock
 from tests.simulation.models import CHANGED, FLAG, MODELS
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.world import World
 
 _STEPS, _SEED = 15_000, 5
+_OF_CLOCK = {*_CLAIM_DUE, *_DELETE_MODEL}
+"""The scripts whose replies depend on the server's clock."""
+
 _MOMENTS = (b"at", b":promotion:at")
 """The fields, of a snapshot and of a promotion, that have the moment of the server's clock."""
 
@@ -36,7 +39,7 @@ class _NotingServer(RedisServer):
 
 
 def simulated() -> list[tuple[tuple[Any, ...], Any]]:
-    """Return the commands of a simulation, and their replies: snapshots and claims depend on the server's clock."""
+    """Return the commands of a simulation, and their replies."""
     server = _NotingServer()
     never_closes = {**MODELS[CHANGED], "on_expiry": "drop", "budget": None}
     world = World(_SEED, [], models={CHANGED: never_closes, FLAG: MODELS[FLAG]}, clock=server.clock, server=server)
@@ -67,7 +70,7 @@ def _plain(command: tuple[Any, ...], reply: Any) -> Any:
     """Return a reply without what may differ."""
     if isinstance(reply, Exception):
         return type(reply)
-    if command[0] == "SCAN" or (len(command) > 1 and command[1] in _CLAIM_DUE):  # servers have other pages
+    if command[0] == "SCAN" or (len(command) > 1 and command[1] in _OF_CLOCK):  # servers have other pages
         return None
     if command[0] == "HGETALL":
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
