@@ -103,9 +103,10 @@ class SessionCache:
         return True
 
     def forget(self, name: str) -> None:
-        """Drop the session of a deleted model."""
+        """Drop the session of a deleted model, and its traffic: the ranking would keep the name."""
         if name in self._sessions:
             self.drop(self._sessions[name])
+        del self._traffic[name]
 
     async def maintain(self, *, is_last: bool = False) -> None:
         """Run the upkeep of each session, and count its traffic. Drop sessions of deleted models; log other errors.

@@ -197,6 +197,16 @@ async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name
     assert [each for each in gc.get_objects() if type(each) is Model and each.name == name] == []
 
 
+async def test_a_deleted_model_has_no_traffic(store: RedisStore, name: str) -> None:
+    await make_model(store, name)
+    sessions = session_cache(store)
+    await predict(await sessions.find(name, "model"), 1)
+    await store.delete_model(name)
+    sessions.forget(name)
+    await sessions.maintain()
+    assert name not in await store.read_traffic()
+
+
 async def test_upkeep_logs_a_trouble_once_a_minute(
     store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
