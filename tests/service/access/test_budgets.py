@@ -26,7 +26,7 @@ from service.store import keys
 from service.store.access_tables import ApiKeyTable, UsageCounters
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from service.store.values import NameQuota
+from service.store.values import Due, NameQuota
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import scrape, value
 from tests.service.sample_models import definition
@@ -166,6 +166,7 @@ async def test_open_predictions_of_all_its_models_stop_a_key(store: RedisStore, 
             each.check_open_bytes(caller)
         await each.check(caller, "feedback")  # which makes room
         await each.check(caller, "read")
+    await store.command("DEL", Due.ERASURE)
     await store.delete_model("open-b")
     await store.create_model(ModelKey("open-b", "another"), "{}", NOW)
     await meters.run(caller)
