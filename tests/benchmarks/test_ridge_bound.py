@@ -45,6 +45,7 @@ def scaled(context: FloatArray, seen: FloatArray) -> FloatArray:
     return np.append(1.0, (context - seen.mean(axis=0)) / seen.std(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 def test_recursion_equals_solved_systems(forgetting: float) -> None:
     rng = np.random.default_rng(3)

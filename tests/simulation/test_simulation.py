@@ -52,8 +52,8 @@ def test_a_seed_repeats_its_history() -> None:
         ("rounds", ["predict 1", "feedback", "duplicate"]),
         ("rounds", ["predict 1", "feedback", "contradiction"]),
         ("commits", ["predict 1", "predict 2", "predict 3", "feedback", "feedback 2"]),
-        ("activation", ["predict 1", "feedback", "activation", "contradiction"]),
-        ("flag", ["evaluation", "evaluation 2", "feedback"]),
+        pytest.param("activation", ["predict 1", "feedback", "activation", "contradiction"], marks=pytest.mark.slow),
+        pytest.param("flag", ["evaluation", "evaluation 2", "feedback"], marks=pytest.mark.slow),
     ],
 )
 def test_every_interleaving_of_some_operations_breaks_no_promise(name: str, operations: list[str]) -> None:
