@@ -254,18 +254,17 @@ class RedisStore(Store):
         return [name.decode() for name in names if name.isascii()]
 
     async def sum_open_bytes(self, names: Sequence[str]) -> int:
-        sum_ = 0
-        for start in range(0, len(names), _SUMMED_AT_ONCE):
-            some = names[start : start + _SUMMED_AT_ONCE]
-            sum_ += sum(await asyncio.gather(*(self._open_bytes(keys.model(name)) for name in some)))
-        return sum_
+        return await self._sum_open_bytes([keys.model(name) for name in names])
 
     async def sum_deleted_bytes(self, is_summed: Callable[[str], bool]) -> int:
         members = await self._call("ZRANGE", Due.ERASURE, 0, -1)
-        deleted = [keys.deleted(*key) for key in map(keys.of_member, members) if is_summed(key.name)]
+        listed = map(keys.of_member, members)
+        return await self._sum_open_bytes([keys.deleted(*key) for key in listed if is_summed(key.name)])
+
+    async def _sum_open_bytes(self, counting: Sequence[str]) -> int:
         sum_ = 0
-        for start in range(0, len(deleted), _SUMMED_AT_ONCE):
-            sum_ += sum(await asyncio.gather(*map(self._open_bytes, deleted[start : start + _SUMMED_AT_ONCE])))
+        for start in range(0, len(counting), _SUMMED_AT_ONCE):
+            sum_ += sum(await asyncio.gather(*map(self._open_bytes, counting[start : start + _SUMMED_AT_ONCE])))
         return sum_
 
     async def _open_bytes(self, counting: str) -> int:
