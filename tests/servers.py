@@ -54,7 +54,8 @@ def dump(store_url: str) -> dict[str, Any]:
     """Return a store's whole content, by key, with bytes as hexadecimal digits."""
     with raw(store_url) as store:
         names = sorted(name.decode() for name in store.scan_iter("wager:*"))
-        return {name: _content(store, name) for name in names}
+        contents = {name: _content(store, name) for name in names}
+    return {name: content for name, content in contents.items() if content is not None}
 
 
 def _text(name: bytes) -> str:
@@ -63,9 +64,13 @@ def _text(name: bytes) -> str:
 
 
 def _content(store: Any, name: str) -> Any:
+    """Return the content of a key; None if it has been deleted since it was listed."""
     match store.type(name).decode():
+        case "none":
+            return None
         case "string":
-            return store.get(name).hex()
+            value = store.get(name)
+            return value and value.hex()
         case "hash":
             return {_text(field): value.hex() for field, value in sorted(store.hgetall(name).items())}
         case "zset":
