@@ -110,8 +110,8 @@ async def test_series_are_limited(store_url: str, name: str) -> None:
         assert value(samples, "wager_models_omitted", reason="unlisted") == value(samples, "wager_models") - 2
 
 
-async def test_the_busiest_models_have_series(store_url: str, name: str) -> None:
-    async with worker(store_url, metrics_max_models=1) as client:
+async def test_the_busiest_models_have_series(empty: str, name: str) -> None:
+    async with worker(empty, metrics_max_models=1) as client:
         for letter in "abc":
             await create(client, f"{name}-{letter}")
         await predict(client, f"{name}-b", 2)
