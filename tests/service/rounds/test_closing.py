@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -25,16 +23,14 @@ WINDOW = 60.0
 N = 5
 
 
-@asynccontextmanager
-async def with_predictions(store_url: str, name: str, clock: Clock) -> AsyncIterator[Api]:
-    """Run a worker with a model that closes predictions, and N open predictions; then let their windows close."""
+async def leave_predictions(store_url: str, name: str, clock: Clock) -> None:
+    """Create a model that closes predictions, and N open predictions. End the worker, then let their windows close."""
     async with worker(store_url, clock) as client:
         api = Api(client, "", name)
         body_of(await api.create(learner=UNIFORM, on_expiry="incorrect", window_seconds=WINDOW), 201)
         for number in range(N):
             body_of(await api.predict(prediction_id=f"p{number}"), 200)
-        clock.now += WINDOW + 10.0
-        yield api
+    clock.now += WINDOW + 10.0
 
 
 def closer(store: RedisStore, clock: Clock) -> tuple[DueModels, SessionCache]:
@@ -50,8 +46,7 @@ async def entries(store: RedisStore, name: str) -> list[LogEntry]:
 
 async def test_a_model_that_no_worker_has_loaded_is_closed(store_url: str, store: RedisStore, name: str) -> None:
     clock = Clock()
-    async with with_predictions(store_url, name, clock):
-        pass
+    await leave_predictions(store_url, name, clock)
     other, sessions = closer(store, clock)
     await other.run()
     assert len(await entries(store, name)) == N
@@ -60,9 +55,11 @@ async def test_a_model_that_no_worker_has_loaded_is_closed(store_url: str, store
 
 async def test_workers_share_the_work(store_url: str, store: RedisStore, name: str) -> None:
     clock = Clock()
-    async with with_predictions(store_url, name, clock) as api:
-        await asyncio.gather(*(closer(store, clock)[0].run() for _ in range(4)))
-        await close_expired(store, clock)
+    await leave_predictions(store_url, name, clock)
+    await asyncio.gather(*(closer(store, clock)[0].run() for _ in range(4)))
+    await close_expired(store, clock)
+    async with worker(store_url, clock) as client:
+        api = Api(client, "", name)
         lines = await api.rounds()
         assert body_of(await api.predict(), 200)["rounds_seen"] == N
     assert sorted(line["prediction_id"] for line in lines) == [f"{name}:p{number}" for number in range(N)]
@@ -73,8 +70,7 @@ async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: R
     """Its predictions are closed after its repair; a worker looks at it again within two minutes."""
     clock, damaged = Clock(), f"{name}-damaged"
     for each in (damaged, name):
-        async with with_predictions(store_url, each, clock):
-            pass
+        await leave_predictions(store_url, each, clock)
     await store.command("HSET", keys.model(damaged), "rounds", "nonsense")
     await close_expired(store, clock)
     assert len(await entries(store, name)) == N
@@ -109,8 +105,7 @@ async def test_a_store_that_refuses_is_asked_again(
     store_url: str, store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, error: type[StoreError]
 ) -> None:
     clock = Clock()
-    async with with_predictions(store_url, name, clock):
-        pass
+    await leave_predictions(store_url, name, clock)
     other, _ = closer(store, clock)
 
     async def fail(*_: object) -> None:
@@ -127,8 +122,7 @@ async def test_a_store_that_refuses_is_asked_again(
 
 async def test_a_lost_list_is_restored_by_the_next_use(store_url: str, store: RedisStore, name: str) -> None:
     clock = Clock()
-    async with with_predictions(store_url, name, clock):
-        pass
+    await leave_predictions(store_url, name, clock)
     key = (await stored(store, name)).key
     assert await store.command("TTL", keys.block(*key, "p0")) > 7 * 86_400.0  # survive a long outage
     await store.unwatch(Due.CLOSING, key)
