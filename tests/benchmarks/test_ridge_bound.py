@@ -58,6 +58,7 @@ def test_recursion_equals_solved_systems(forgetting: float) -> None:
     np.testing.assert_array_equal(losses, 1.0 - rewards[np.arange(260), labels])
 
 
+@pytest.mark.slow
 def test_sparse_and_dense_contexts_are_played_alike() -> None:
     """A column of zeros and a constant one, in two chunks: features that never vary do no harm."""
     matrix = np.column_stack([np.random.default_rng(4).normal(size=(300, 2)), np.zeros(300), np.full(300, 0.1)])
