@@ -160,6 +160,12 @@ def store(store_url: str, runner: asyncio.Runner) -> Iterator[RedisStore]:
 
 
 @pytest.fixture
+def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers of this process do nothing in the background: what the store runs is then what the test asks for."""
+    monkeypatch.setattr("service.app._UPKEEP_SECONDS", 3600.0)
+
+
+@pytest.fixture
 def client(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient]:
     """Run the application of one worker in this process, on the product's default store."""
     context = worker(store_url)

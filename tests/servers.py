@@ -54,8 +54,7 @@ def dump(store_url: str) -> dict[str, Any]:
     """Return a store's whole content, by key, with bytes as hexadecimal digits."""
     with raw(store_url) as store:
         names = sorted(name.decode() for name in store.scan_iter("wager:*"))
-        contents = {name: _content(store, name) for name in names}
-    return {name: content for name, content in contents.items() if content is not None}
+        return {name: _content(store, name) for name in names}
 
 
 def _text(name: bytes) -> str:
@@ -64,13 +63,9 @@ def _text(name: bytes) -> str:
 
 
 def _content(store: Any, name: str) -> Any:
-    """Return the content of a key; None if it has been deleted since it was listed."""
     match store.type(name).decode():
-        case "none":
-            return None
         case "string":
-            value = store.get(name)
-            return value and value.hex()
+            return store.get(name).hex()
         case "hash":
             return {_text(field): value.hex() for field, value in sorted(store.hgetall(name).items())}
         case "zset":

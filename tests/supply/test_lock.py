@@ -14,7 +14,7 @@ ENTRY = re.compile(r"([\w.-]+)(\[[\w,-]+\])?==[^\s;]+( ; [^\\]+)?(?: \\\n    --h
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: str(lock.stem))
 def test_every_requirement_has_a_version_and_digests(lock: Path) -> None:
     text = lock.read_text()
-    assert ENTRY.findall(text)
+    assert len(ENTRY.findall(text)) > (0 if lock.stem == "installer" else 10)
     assert ENTRY.sub("", text) == ""
 
 
